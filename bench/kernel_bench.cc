@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU kernels on the shapes of 784-128-10 and 64-32-10, one thread. Each
+// row shows its rate, for matmuls also as a share of the FMA peak, which is
+// measured at the start. The tool that the constants of kernels/cpu were
+// tuned with.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/loss.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/update.h"
+#include "kernels/probe.h"
+
+namespace onestep::cpu {
+namespace {
+
+using benchmark::Counter;
+using benchmark::State;
+
+constexpr int64_t kBatch = 32, kInputs = 784, kHidden = 128, kClasses = 10;
+
+// FLOP/s; the best of several tries, as other work can only slow a try.
+double FmaPeak() {
+  static const double peak = [] {
+    double best = 0;
+    for (int i = 0; i < 10; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const double flops = FmaLoop(2'000'000);
+      const std::chrono::duration<double> time =
+          std::chrono::steady_clock::now() - start;
+      best = std::max(best, flops / time.count());
+    }
+    return best;
+  }();
+  return peak;
+}
+
+std::vector<float> Values(int64_t n) {
+  std::vector<float> x(static_cast<size_t>(n));
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i * 37 % 64) / 64 - 0.5f;
+  }
+  return x;
+}
+
+std::vector<int32_t> Labels(int64_t n, int64_t classes) {
+  std::vector<int32_t> labels(static_cast<size_t>(n));
+  for (size_t i = 0; i < labels.size(); ++i) {
+    labels[i] = static_cast<int32_t>(static_cast<int64_t>(i) * 7 % classes);
+  }
+  return labels;
+}
+
+void CountBytes(State& state, int64_t bytes) {
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+// Arguments m, n, k and whether it is a weight gradient: a transposed view,
+// accumulating; else a forward with bias and relu.
+void BM_MatMul(State& state) {
+  const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  const bool gradient = state.range(3) != 0;
+  const std::vector<float> a = Values(m * k), b = Values(k * n),
+                           bias = Values(n);
+  std::vector<float> c(static_cast<size_t>(m * n));
+  const MatMulArgs args = {.a = a.data(),
+                           .a_row = gradient ? 1 : k,
+                           .a_col = gradient ? m : 1,
+                           .b = b.data(),
+                           .ldb = n,
+                           .c = c.data(),
+                           .ldc = n,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .bias = gradient ? nullptr : bias.data(),
+                           .accumulate = gradient,
+                           .act = gradient ? Act::kNone : Act::kRelu};
+  for (auto _ : state) MatMul(args, 0, m);
+  const double flops =
+      2.0 * static_cast<double>(m * n * k * state.iterations());
+  state.counters["FLOP/s"] = Counter(flops, Counter::kIsRate);
+  state.counters["peak"] = Counter(flops / FmaPeak(), Counter::kIsRate);
+}
+BENCHMARK(BM_MatMul)
+    ->ArgNames({"m", "n", "k", "grad"})
+    ->Args({32, 128, 784, 0})
+    ->Args({32, 10, 128, 0})
+    ->Args({784, 128, 32, 1})
+    ->Args({128, 10, 32, 1})
+    ->Args({32, 128, 10, 0})
+    ->Args({4096, 128, 784, 0})
+    ->Args({4096, 10, 128, 0})
+    ->Args({784, 128, 4096, 1})
+    ->Args({128, 10, 4096, 1})
+    ->Args({4096, 128, 10, 0})
+    ->Args({8, 32, 64, 0})
+    ->Args({8, 10, 32, 0})
+    ->Args({64, 32, 8, 1})
+    ->Args({32, 10, 8, 1})
+    ->Args({8, 32, 10, 0});
+
+void BM_Transpose(State& state) {
+  const std::vector<float> x = Values(kHidden * kClasses);
+  std::vector<float> y(x.size());
+  for (auto _ : state) Transpose(x.data(), y.data(), kHidden, kClasses);
+  CountBytes(state, 8 * kHidden * kClasses);
+}
+BENCHMARK(BM_Transpose);
+
+void BM_ActivationForward(State& state) {
+  const std::vector<float> x = Values(kBatch * kHidden);
+  std::vector<float> y(x.size());
+  for (auto _ : state) {
+    ActivationForward(static_cast<Act>(state.range(0)), x.data(), y.data(),
+                      kBatch * kHidden);
+  }
+  CountBytes(state, 8 * kBatch * kHidden);
+}
+BENCHMARK(BM_ActivationForward)
+    ->ArgName("act")
+    ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
+
+void BM_ActivationGradBias(State& state) {
+  const std::vector<float> y = Values(kBatch * kHidden), dy = y;
+  std::vector<float> dx(y.size()), db(kHidden);
+  for (auto _ : state) {
+    ActivationGradBias(static_cast<Act>(state.range(0)), y.data(), dy.data(),
+                       dx.data(), db.data(), false, kBatch, kHidden, 0,
+                       kHidden);
+  }
+  CountBytes(state, 12 * kBatch * kHidden);
+}
+BENCHMARK(BM_ActivationGradBias)
+    ->ArgName("act")
+    ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
+
+void BM_Softmax(State& state) {
+  const int64_t cols = state.range(0);
+  const std::vector<float> x = Values(kBatch * cols);
+  std::vector<float> y(x.size());
+  for (auto _ : state) Softmax(x.data(), y.data(), cols, 0, kBatch);
+  CountBytes(state, 8 * kBatch * cols);
+}
+BENCHMARK(BM_Softmax)->ArgName("cols")->Arg(kClasses)->Arg(1000);
+
+void BM_SoftmaxXentGradRows(State& state) {
+  const int64_t cols = state.range(0);
+  const std::vector<float> z = Values(kBatch * cols);
+  const std::vector<int32_t> labels = Labels(kBatch, cols);
+  std::vector<float> dz(z.size()), loss(kBatch), correct(kBatch);
+  for (auto _ : state) {
+    SoftmaxXentGradRows(z.data(), labels.data(), nullptr, 1.0f / kBatch,
+                        dz.data(), loss.data(), correct.data(), cols, 0,
+                        kBatch);
+  }
+  CountBytes(state, 8 * kBatch * cols);
+}
+BENCHMARK(BM_SoftmaxXentGradRows)->ArgName("cols")->Arg(kClasses)->Arg(1000);
+
+void BM_GatherConvert(State& state) {
+  const std::vector<uint8_t> table(1000 * kInputs);
+  const std::vector<int32_t> rows = Labels(kBatch, 1000);
+  std::vector<float> y(kBatch * kInputs);
+  for (auto _ : state) {
+    GatherConvert(table.data(), rows.data(), 1 / 255.0f, y.data(), kInputs, 0,
+                  kBatch);
+  }
+  CountBytes(state, 5 * kBatch * kInputs);
+}
+BENCHMARK(BM_GatherConvert);
+
+void BM_ReduceRows(State& state) {
+  const int64_t cols = state.range(0);
+  const std::vector<float> x = Values(kBatch * cols);
+  std::vector<float> y(static_cast<size_t>(cols));
+  for (auto _ : state) {
+    ReduceRows(x.data(), y.data(), false, kBatch, cols, 0, cols);
+  }
+  CountBytes(state, 4 * kBatch * cols);
+}
+BENCHMARK(BM_ReduceRows)->ArgName("cols")->Arg(kClasses)->Arg(kHidden);
+
+void BM_AddBias(State& state) {
+  const int64_t cols = state.range(0);
+  std::vector<float> x = Values(kBatch * cols);
+  const std::vector<float> b = Values(cols);
+  for (auto _ : state) AddBias(x.data(), b.data(), x.data(), kBatch, cols);
+  CountBytes(state, 8 * kBatch * cols);
+}
+BENCHMARK(BM_AddBias)->ArgName("cols")->Arg(kClasses)->Arg(kHidden);
+
+void BM_SgdUpdate(State& state) {
+  const int64_t n = state.range(0);
+  std::vector<float> w = Values(n);
+  const std::vector<float> dw(w.size());
+  for (auto _ : state) SgdUpdate(w.data(), dw.data(), 0.1f, 0, w.data(), n);
+  CountBytes(state, 12 * n);
+}
+BENCHMARK(BM_SgdUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
+
+void BM_AdamUpdate(State& state) {
+  const int64_t n = state.range(0);
+  std::vector<float> w = Values(n), m(w.size()), v(w.size());
+  const std::vector<float> dw = w;
+  const Adam options = {0.001f, 10, 0.9f, 0.999f, 1e-8f, 0, false};
+  for (auto _ : state) {
+    AdamUpdate(w.data(), dw.data(), m.data(), v.data(), options, w.data(),
+               m.data(), v.data(), n);
+  }
+  CountBytes(state, 28 * n);
+}
+BENCHMARK(BM_AdamUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
+
+}  // namespace
+}  // namespace onestep::cpu
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::AddCustomContext("isa", onestep::CpuIsa());
+  benchmark::AddCustomContext("fma_peak_gflops",
+                              std::to_string(onestep::cpu::FmaPeak() / 1e9));
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything comes from the system's packages; nothing is downloaded here.
+
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(ZLIB REQUIRED)
+find_package(absl REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(dnnl REQUIRED CONFIG)
+message(STATUS "onestep: oneDNN ${dnnl_VERSION} found (${dnnl_DIR})")
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+
+if(ONESTEP_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(ONESTEP_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
+
+# CUDA: found, the runtime is linked; not found, a stub is (runtime/).
+set(ONESTEP_HAVE_CUDA OFF)
+if(NOT ONESTEP_CUDA STREQUAL "OFF")
+  if(ONESTEP_CUDA STREQUAL "ON")
+    find_package(CUDAToolkit REQUIRED)
+  else()
+    find_package(CUDAToolkit QUIET)
+  endif()
+  if(CUDAToolkit_FOUND)
+    set(ONESTEP_HAVE_CUDA ON)
+    message(STATUS "onestep: CUDA ${CUDAToolkit_VERSION} found")
+  endif()
+endif()
+if(NOT ONESTEP_HAVE_CUDA)
+  message(STATUS "onestep: built without CUDA")
+endif()

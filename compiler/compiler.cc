@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/compiler.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/lower/lower.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+KernelChoice ChoiceOf(const CompileOptions& options) {
+  switch (options.kernels) {
+    case Kernels::kOnednn:
+      return KernelChoice::kOnednn;
+    case Kernels::kLoops:
+      return KernelChoice::kLoops;
+    case Kernels::kAuto:
+      break;
+  }
+  return options.fuse ? KernelChoice::kBySize : KernelChoice::kOnednn;
+}
+
+absl::StatusOr<std::unique_ptr<Executable>> Lower(
+    Graph& graph, const CompileOptions& options) {
+  if (options.device == Device::kGpu) return LowerToCuda(graph);
+  if (options.dispatch == Dispatch::kAuto ||
+      options.dispatch == Dispatch::kOps) {
+    return LowerToChain(graph, ChoiceOf(options), options.threads);
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("dispatch ", ToString(options.dispatch), " on device ",
+                   ToString(options.device), ": want ops or auto"));
+}
+
+}  // namespace
+
+const char* ToString(Device device) {
+  return device == Device::kGpu ? "gpu" : "cpu";
+}
+
+const char* ToString(Dispatch dispatch) {
+  switch (dispatch) {
+    case Dispatch::kAuto:
+      return "auto";
+    case Dispatch::kOps:
+      return "ops";
+    case Dispatch::kGraph:
+      return "graph";
+    case Dispatch::kSingle:
+      return "single";
+  }
+  return "?";
+}
+
+const char* ToString(Kernels kernels) {
+  switch (kernels) {
+    case Kernels::kAuto:
+      return "auto";
+    case Kernels::kOnednn:
+      return "onednn";
+    case Kernels::kLoops:
+      return "loops";
+  }
+  return "?";
+}
+
+absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  if (options.threads < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: want at least 1, got ", options.threads));
+  }
+  PipelineOptions pipeline;
+  pipeline.fuse = options.fuse;
+  pipeline.disabled = options.disabled_passes;
+  pipeline.keep_text = options.keep_text;
+  pipeline.dump_dir = options.dump_dir;
+  Compiled compiled;
+  ASSIGN_OR_RETURN(compiled.passes, RunPipeline(graph, pipeline));
+  ASSIGN_OR_RETURN(compiled.executable, Lower(graph, options));
+  compiled.graph = std::move(graph);
+  compiled.ms = std::chrono::duration<double, std::milli>(
+                    std::chrono::steady_clock::now() - start)
+                    .count();
+  return compiled;
+}
+
+}  // namespace onestep

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler: a graph in, an executable out.
+#ifndef ONESTEP_COMPILER_COMPILER_H_
+#define ONESTEP_COMPILER_COMPILER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/dot.h"
+#include "compiler/ir/graph.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/autodiff.h"
+#include "compiler/passes/pipeline.h"
+#include "runtime/executable.h"
+
+namespace onestep {
+
+enum class Device : uint8_t { kCpu, kGpu };
+// How the compiled graph is launched; DESIGN.md section 5.
+enum class Dispatch : uint8_t { kAuto, kOps, kGraph, kSingle };
+// Which kernels a CPU chain calls. kAuto: without fusion one oneDNN primitive
+// per op; with fusion oneDNN for what is large, our own loops for what is so
+// small that a primitive's own overhead is most of its time.
+enum class Kernels : uint8_t { kAuto, kOnednn, kLoops };
+
+const char* ToString(Device device);
+const char* ToString(Dispatch dispatch);
+const char* ToString(Kernels kernels);
+
+struct CompileOptions {
+  Device device = Device::kCpu;
+  bool fuse = true;
+  Dispatch dispatch = Dispatch::kAuto;
+  Kernels kernels = Kernels::kAuto;
+  int threads = 1;
+  std::vector<std::string> disabled_passes;
+  std::string dump_dir;    // see PipelineOptions
+  bool keep_text = false;  // see PipelineOptions
+};
+
+struct Compiled {
+  std::unique_ptr<Executable> executable;
+  std::vector<PassRecord> passes;
+  Graph graph;    // after the passes: what the executable runs
+  double ms = 0;  // passes and lowering together
+};
+
+// Runs the passes over `graph` and lowers it. Unavailable or Unimplemented
+// when the device or the dispatch cannot run it here, with the reason.
+absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_COMPILER_COMPILER_H_

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of ops: one typed struct each. Visit(v) calls v("name", field)
+// for each field; printing, parsing and comparing are written once over it.
+#ifndef ONESTEP_COMPILER_IR_ATTRS_H_
+#define ONESTEP_COMPILER_IR_ATTRS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "runtime/types.h"
+
+namespace onestep {
+
+enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
+enum class Loss : uint8_t { kSoftmaxXent, kMse };
+// What a fused op does with the bias gradient of the gradient it makes.
+enum class BiasGrad : uint8_t { kNone, kGrad, kUpdate };
+
+struct NoAttrs {
+  template <typename V>
+  void Visit(V&&) {}
+  friend bool operator==(const NoAttrs&, const NoAttrs&) = default;
+};
+
+// Input and Param: the name is printed as the value (%w1), not as a field.
+struct NameAttrs {
+  std::string name;
+  template <typename V>
+  void Visit(V&&) {}
+  friend bool operator==(const NameAttrs&, const NameAttrs&) = default;
+};
+
+struct ConstantAttrs {
+  float value = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("value", value);
+  }
+  friend bool operator==(const ConstantAttrs&, const ConstantAttrs&) = default;
+};
+
+struct CastAttrs {
+  DType to = DType::kF32;
+  template <typename V>
+  void Visit(V&& v) {
+    v("to", to);
+  }
+  friend bool operator==(const CastAttrs&, const CastAttrs&) = default;
+};
+
+struct OneHotAttrs {
+  int64_t classes = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("classes", classes);
+  }
+  friend bool operator==(const OneHotAttrs&, const OneHotAttrs&) = default;
+};
+
+struct RowsAttrs {
+  int64_t rows = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("rows", rows);
+  }
+  friend bool operator==(const RowsAttrs&, const RowsAttrs&) = default;
+};
+
+struct ScaleAttrs {
+  float alpha = 1;
+  template <typename V>
+  void Visit(V&& v) {
+    v("alpha", alpha);
+  }
+  friend bool operator==(const ScaleAttrs&, const ScaleAttrs&) = default;
+};
+
+struct MatMulAttrs {
+  bool trans_a = false;
+  bool trans_b = false;
+  bool bias = false;
+  bool accumulate = false;
+  Activation activation = Activation::kNone;
+  template <typename V>
+  void Visit(V&& v) {
+    v("trans_a", trans_a);
+    v("trans_b", trans_b);
+    v("bias", bias);
+    v("accumulate", accumulate);
+    v("activation", activation);
+  }
+  bool has_epilogue() const {
+    return bias || accumulate || activation != Activation::kNone;
+  }
+  friend bool operator==(const MatMulAttrs&, const MatMulAttrs&) = default;
+};
+
+struct SgdAttrs {
+  float weight_decay = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("weight_decay", weight_decay);
+  }
+  friend bool operator==(const SgdAttrs&, const SgdAttrs&) = default;
+};
+
+struct MomentumAttrs {
+  float momentum = 0.9f;
+  bool nesterov = false;
+  float weight_decay = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("momentum", momentum);
+    v("nesterov", nesterov);
+    v("weight_decay", weight_decay);
+  }
+  friend bool operator==(const MomentumAttrs&, const MomentumAttrs&) = default;
+};
+
+// Adam (Kingma and Ba, 2015, algorithm 1) with L2 decay; `decoupled` is AdamW
+// (Loshchilov and Hutter, 2019): w' = w - lr weight_decay w - lr mhat/(..).
+struct AdamAttrs {
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float weight_decay = 0;
+  bool decoupled = false;
+  template <typename V>
+  void Visit(V&& v) {
+    v("beta1", beta1);
+    v("beta2", beta2);
+    v("epsilon", epsilon);
+    v("weight_decay", weight_decay);
+    v("decoupled", decoupled);
+  }
+  friend bool operator==(const AdamAttrs&, const AdamAttrs&) = default;
+};
+
+struct LossGradAttrs {
+  Loss loss = Loss::kSoftmaxXent;
+  bool gather = false;
+  bool scaled = false;
+  BiasGrad bias = BiasGrad::kNone;
+  template <typename V>
+  void Visit(V&& v) {
+    v("loss", loss);
+    v("gather", gather);
+    v("scaled", scaled);
+    v("bias", bias);
+  }
+  friend bool operator==(const LossGradAttrs&, const LossGradAttrs&) = default;
+};
+
+struct ActivationGradAttrs {
+  Activation activation = Activation::kNone;
+  BiasGrad bias = BiasGrad::kNone;
+  template <typename V>
+  void Visit(V&& v) {
+    v("activation", activation);
+    v("bias", bias);
+  }
+  friend bool operator==(const ActivationGradAttrs&,
+                         const ActivationGradAttrs&) = default;
+};
+
+using Attrs =
+    std::variant<NoAttrs, NameAttrs, ConstantAttrs, CastAttrs, OneHotAttrs,
+                 RowsAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs, MomentumAttrs,
+                 AdamAttrs, LossGradAttrs, ActivationGradAttrs>;
+
+}  // namespace onestep
+
+#endif  // ONESTEP_COMPILER_IR_ATTRS_H_

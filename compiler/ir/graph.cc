@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/ir/graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+// The types of leaves and constants are given, not inferred.
+bool HasGivenType(OpKind kind) {
+  return GetOpDef(kind).Has(kLeaf) || kind == OpKind::kConstant;
+}
+
+std::vector<TensorType> TypesOf(const std::vector<Value>& values) {
+  std::vector<TensorType> types;
+  types.reserve(values.size());
+  for (const Value& v : values) types.push_back(v.type());
+  return types;
+}
+
+absl::StatusOr<std::vector<TensorType>> Infer(
+    OpKind kind, const std::vector<Value>& operands, const Attrs& attrs) {
+  const OpDef& def = GetOpDef(kind);
+  const int n = static_cast<int>(operands.size());
+  if (n < def.min_operands || n > def.max_operands) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(def.name, ": want ", def.min_operands,
+                     def.max_operands > def.min_operands
+                         ? absl::StrCat(" to ", def.max_operands)
+                         : "",
+                     " operands, got ", n));
+  }
+  if (attrs.index() != def.default_attrs.index()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(def.name, ": attributes of another op"));
+  }
+  return def.infer(TypesOf(operands), attrs);
+}
+
+}  // namespace
+
+const char* ToString(Phase phase) {
+  switch (phase) {
+    case Phase::kNone:
+      return "none";
+    case Phase::kForward:
+      return "forward";
+    case Phase::kLoss:
+      return "loss";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+  }
+  return "?";
+}
+
+bool IsConstantOne(Value value) {
+  return value && value.node->kind == OpKind::kConstant &&
+         value.node->as<ConstantAttrs>().value == 1.0f;
+}
+
+Graph Graph::Clone() const {
+  Graph copy;
+  std::map<const Node*, Node*> map;
+  const auto mapped = [&map](Value v) {
+    return v ? Value{map.at(v.node), v.index} : v;
+  };
+  for (const auto& node : nodes_) {
+    auto twin = std::make_unique<Node>(*node);
+    for (Value& v : twin->operands) v = mapped(v);
+    map[node.get()] = twin.get();
+    copy.nodes_.push_back(std::move(twin));
+  }
+  copy.outputs_ = outputs_;
+  for (Output& out : copy.outputs_) out.value = mapped(out.value);
+  return copy;
+}
+
+Node* Graph::Insert(std::unique_ptr<Node> node) {
+  Node* const raw = node.get();
+  const auto at = insertion_point_ == nullptr
+                      ? nodes_.end()
+                      : nodes_.begin() + IndexOf(insertion_point_);
+  nodes_.insert(at, std::move(node));
+  return raw;
+}
+
+Value Graph::AddInput(std::string name, TensorType type) {
+  auto node = std::make_unique<Node>();
+  node->kind = OpKind::kInput;
+  node->attrs = NameAttrs{std::move(name)};
+  node->types = {std::move(type)};
+  return Insert(std::move(node))->result();
+}
+
+Value Graph::AddParam(std::string name, TensorType type) {
+  const Value value = AddInput(std::move(name), std::move(type));
+  value.node->kind = OpKind::kParam;
+  return value;
+}
+
+Value Graph::AddConstant(float value, TensorType type) {
+  auto node = std::make_unique<Node>();
+  node->kind = OpKind::kConstant;
+  node->attrs = ConstantAttrs{value};
+  node->types = {std::move(type)};
+  node->phase = phase_;
+  return Insert(std::move(node))->result();
+}
+
+absl::StatusOr<Node*> Graph::AddNode(OpKind kind, std::vector<Value> operands,
+                                     Attrs attrs) {
+  CHECK(!HasGivenType(kind));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, Infer(kind, operands, attrs));
+  auto node = std::make_unique<Node>();
+  node->kind = kind;
+  node->operands = std::move(operands);
+  node->attrs = std::move(attrs);
+  node->types = std::move(types);
+  node->phase = phase_;
+  return Insert(std::move(node));
+}
+
+Value Graph::Add(OpKind kind, std::vector<Value> operands) {
+  return Add(kind, std::move(operands), GetOpDef(kind).default_attrs);
+}
+
+Value Graph::Add(OpKind kind, std::vector<Value> operands, Attrs attrs) {
+  absl::StatusOr<Node*> node =
+      AddNode(kind, std::move(operands), std::move(attrs));
+  if (!node.ok()) {
+    std::fprintf(stderr, "%s\n", node.status().ToString().c_str());
+  }
+  CHECK(node.ok());
+  return (*node)->result();
+}
+
+void Graph::AddResult(std::string name, Value value) {
+  outputs_.push_back({Output::kResult, std::move(name), value});
+}
+
+void Graph::AddUpdate(Value param, Value new_value) {
+  CHECK(param.node->kind == OpKind::kParam);
+  outputs_.push_back({Output::kUpdate, param.node->name(), new_value});
+}
+
+int Graph::IndexOf(const Node* node) const {
+  const auto it = std::find_if(nodes_.begin(), nodes_.end(),
+                               [&](const auto& n) { return n.get() == node; });
+  CHECK(it != nodes_.end());
+  return static_cast<int>(it - nodes_.begin());
+}
+
+std::vector<Node*> Graph::Users(Value value) const {
+  std::vector<Node*> users;
+  for (const auto& node : nodes_) {
+    if (std::count(node->operands.begin(), node->operands.end(), value) > 0) {
+      users.push_back(node.get());
+    }
+  }
+  return users;
+}
+
+int Graph::CountUses(Value value) const {
+  int64_t uses = 0;
+  for (const auto& node : nodes_) {
+    uses += std::count(node->operands.begin(), node->operands.end(), value);
+  }
+  for (const Output& out : outputs_) uses += out.value == value;
+  return static_cast<int>(uses);
+}
+
+bool Graph::IsOutput(Value value) const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [&](const Output& out) { return out.value == value; });
+}
+
+Node* Graph::FindLeaf(absl::string_view name) const {
+  for (const auto& node : nodes_) {
+    if (node->def().Has(kLeaf) && node->name() == name) return node.get();
+  }
+  return nullptr;
+}
+
+Value Graph::UpdateOf(const Node* param) const {
+  for (const Output& out : outputs_) {
+    if (out.kind == Output::kUpdate && out.name == param->name()) {
+      return out.value;
+    }
+  }
+  return {};
+}
+
+std::string Graph::NameOf(Value value) const {
+  if (value.node->def().Has(kLeaf)) return "%" + value.node->name();
+  int number = 0;
+  for (const auto& node : nodes_) {
+    if (node.get() == value.node) break;
+    number += !node->def().Has(kLeaf);
+  }
+  return value.node->types.size() == 1
+             ? absl::StrCat("%", number)
+             : absl::StrCat("%", number, "#", value.index);
+}
+
+void Graph::ReplaceUses(Value from, Value to) {
+  for (const auto& node : nodes_) {
+    std::replace(node->operands.begin(), node->operands.end(), from, to);
+  }
+  for (Output& out : outputs_) {
+    if (out.value == from) out.value = to;
+  }
+}
+
+void Graph::Erase(Node* node) {
+  for (size_t i = 0; i < node->types.size(); ++i) {
+    CHECK(CountUses(node->result(static_cast<int>(i))) == 0);
+  }
+  const int at = IndexOf(node);
+  if (insertion_point_ == node) {
+    insertion_point_ = at + 1 < size() ? nodes_[at + 1].get() : nullptr;
+  }
+  nodes_.erase(nodes_.begin() + at);
+}
+
+void Graph::MoveBefore(Node* node, const Node* position) {
+  if (node == position) return;
+  const int from = IndexOf(node);
+  std::unique_ptr<Node> moved = std::move(nodes_[from]);
+  nodes_.erase(nodes_.begin() + from);
+  nodes_.insert(nodes_.begin() + IndexOf(position), std::move(moved));
+}
+
+absl::Status Graph::Verify() const {
+  const auto broken = [](const auto&... parts) {
+    return absl::InternalError(absl::StrCat("graph: ", parts...));
+  };
+  std::set<const Node*> seen;
+  std::set<std::string> names;
+  for (const auto& node : nodes_) {
+    const char* op = node->def().name;
+    for (const Value& v : node->operands) {
+      if (!v || seen.count(v.node) == 0) {
+        return broken(op, " ", NameOf(node->result()),
+                      ": an operand is not defined before it");
+      }
+      if (v.index < 0 || v.index >= std::ssize(v.node->types)) {
+        return broken(op, ": operand ", NameOf(v), " has no such result");
+      }
+    }
+    if (node->def().Has(kLeaf)) {
+      if (!names.insert(node->name()).second) {
+        return broken("two leaves named ", node->name());
+      }
+    } else if (node->kind != OpKind::kConstant) {
+      const auto types = Infer(node->kind, node->operands, node->attrs);
+      if (!types.ok()) return broken(types.status().message());
+      if (*types != node->types) {
+        return broken(op, " ", NameOf(node->result()),
+                      ": its type is not the inferred one");
+      }
+    }
+    seen.insert(node.get());
+  }
+  std::set<std::string> updated;
+  for (const Output& out : outputs_) {
+    if (!out.value || seen.count(out.value.node) == 0) {
+      return broken("output ", out.name, " is not defined");
+    }
+    if (out.kind == Output::kResult) continue;
+    const Node* const param = FindLeaf(out.name);
+    if (param == nullptr || param->kind != OpKind::kParam) {
+      return broken("update of ", out.name, ", which is no param");
+    }
+    if (param->types[0] != out.value.type()) {
+      return broken("update of ", out.name, ": want ",
+                    param->types[0].ToString(), ", got ",
+                    out.value.type().ToString());
+    }
+    if (!updated.insert(out.name).second) {
+      return broken("two updates of ", out.name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace onestep

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// FLOPs and bytes of each op. An addition, a multiplication, a comparison and
+// a call of exp, log, erf, tanh or sqrt each count as one FLOP; the terms are
+// in the order of the formulas in ops.def.
+#include <cstdint>
+
+#include "compiler/ir/graph.h"
+#include "compiler/ir/op_rules.h"
+
+namespace onestep {
+namespace {
+
+double Elements(const TensorType& type) {
+  return static_cast<double>(type.num_elements());
+}
+
+double Bytes(const TensorType& type) {
+  return static_cast<double>(type.bytes());
+}
+
+double ResultBytes(const Node& node) {
+  double bytes = 0;
+  for (const TensorType& type : node.types) bytes += Bytes(type);
+  return bytes;
+}
+
+// Every operand read once, every result written once.
+double AllBytes(const Node& node) {
+  double bytes = ResultBytes(node);
+  for (const Value& operand : node.operands) bytes += Bytes(operand.type());
+  return bytes;
+}
+
+// `flops` for each element of the first operand.
+OpCost PerElement(const Node& node, double flops) {
+  return {flops * Elements(node.operands[0].type()), AllBytes(node)};
+}
+
+double DecayFlops(float weight_decay) { return weight_decay != 0 ? 2 : 0; }
+
+double ActivationFlops(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return 0;
+    case Activation::kRelu:
+      return 1;
+    case Activation::kTanh:
+      return 1;
+    case Activation::kSigmoid:  // 1 / (1 + exp(-x))
+      return 4;
+    case Activation::kGelu:  // x (1 + erf(x / sqrt 2)) / 2
+      return 5;
+  }
+  return 0;
+}
+
+double ActivationGradFlops(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return 0;
+    case Activation::kRelu:
+      return 1;
+    case Activation::kTanh:  // dy (1 - y y)
+      return 3;
+    case Activation::kSigmoid:  // dy y (1 - y)
+      return 3;
+    case Activation::kGelu:  // dy (Phi(x) + x phi(x)): 4, 4 and 3
+      return 11;
+  }
+  return 0;
+}
+
+// Max, subtract, exp, sum, divide.
+constexpr double kSoftmaxFlops = 5;
+
+OpCost CostOfActivation(const Node& node) {
+  return PerElement(node, ActivationFlops(ActivationOf(node.kind)));
+}
+
+OpCost CostOfActivationGrad(const Node& node) {
+  return PerElement(node, ActivationGradFlops(ActivationOfGrad(node.kind)));
+}
+
+}  // namespace
+
+// Leaves are there before the step; a constant is written once at its start.
+OpCost CostInput(const Node&) { return {}; }
+OpCost CostParam(const Node&) { return {}; }
+OpCost CostConstant(const Node& node) { return {0, ResultBytes(node)}; }
+
+// Only the gathered rows of the table are read.
+OpCost CostGatherRows(const Node& node) {
+  return {0, Bytes(node.operands[1].type()) + 2 * ResultBytes(node)};
+}
+
+OpCost CostGatherConvert(const Node& node) {
+  const double n = Elements(node.types[0]);
+  const DType table = node.operands[0].type().dtype;
+  const double rows_read = n * static_cast<double>(DTypeBytes(table));
+  return {n, Bytes(node.operands[1].type()) + rows_read + ResultBytes(node)};
+}
+
+OpCost CostCast(const Node& node) { return {0, AllBytes(node)}; }
+OpCost CostOneHot(const Node& node) { return {0, AllBytes(node)}; }
+OpCost CostScale(const Node& node) { return PerElement(node, 1); }
+// alpha s is one number.
+OpCost CostMulScalar(const Node& node) { return PerElement(node, 1); }
+OpCost CostAdd(const Node& node) { return PerElement(node, 1); }
+OpCost CostMul(const Node& node) { return PerElement(node, 1); }
+
+OpCost CostMatMul(const Node& node) {
+  const auto& attrs = node.as<MatMulAttrs>();
+  const auto& a = node.operands[0].type();
+  const double k = static_cast<double>(a.dims[attrs.trans_a ? 0 : 1]);
+  const double epilogue =
+      attrs.bias + attrs.accumulate + ActivationFlops(attrs.activation);
+  return {Elements(node.types[0]) * (2 * k + epilogue), AllBytes(node)};
+}
+
+OpCost CostAddBias(const Node& node) { return PerElement(node, 1); }
+OpCost CostReduceRows(const Node& node) { return PerElement(node, 1); }
+OpCost CostBroadcastRows(const Node& node) { return {0, AllBytes(node)}; }
+
+OpCost CostRelu(const Node& node) { return CostOfActivation(node); }
+OpCost CostTanh(const Node& node) { return CostOfActivation(node); }
+OpCost CostSigmoid(const Node& node) { return CostOfActivation(node); }
+OpCost CostGelu(const Node& node) { return CostOfActivation(node); }
+OpCost CostReluGrad(const Node& node) { return CostOfActivationGrad(node); }
+OpCost CostTanhGrad(const Node& node) { return CostOfActivationGrad(node); }
+OpCost CostSigmoidGrad(const Node& node) { return CostOfActivationGrad(node); }
+OpCost CostGeluGrad(const Node& node) { return CostOfActivationGrad(node); }
+
+OpCost CostSoftmax(const Node& node) { return PerElement(node, kSoftmaxFlops); }
+// Multiply and sum, subtract and multiply.
+OpCost CostSoftmaxGrad(const Node& node) { return PerElement(node, 4); }
+
+// Max, subtract, exp, sum; per row log, add, subtract, sum.
+OpCost CostNllLoss(const Node& node) {
+  OpCost cost = PerElement(node, 4);
+  cost.flops += 4 * Elements(node.operands[1].type());
+  return cost;
+}
+
+OpCost CostMinusOneHot(const Node& node) {
+  return {Elements(node.operands[1].type()), AllBytes(node)};
+}
+
+OpCost CostMseLoss(const Node& node) { return PerElement(node, 3); }
+OpCost CostMseGrad(const Node& node) { return PerElement(node, 2); }
+OpCost CostCountCorrect(const Node& node) { return PerElement(node, 1); }
+
+OpCost CostSgdUpdate(const Node& node) {
+  return PerElement(node, 2 + DecayFlops(node.as<SgdAttrs>().weight_decay));
+}
+
+OpCost CostMomentumUpdate(const Node& node) {
+  const auto& attrs = node.as<MomentumAttrs>();
+  return PerElement(
+      node, 4 + (attrs.nesterov ? 2 : 0) + DecayFlops(attrs.weight_decay));
+}
+
+// m' 3, v' 4, both hats 2; sqrt, add, divide, multiply, subtract.
+OpCost CostAdamUpdate(const Node& node) {
+  return PerElement(node, 14 + DecayFlops(node.as<AdamAttrs>().weight_decay));
+}
+
+// The softmax and its scale, or subtract, square, sum and scale; one
+// comparison for the count, one addition for the bias gradient.
+OpCost CostLossGrad(const Node& node) {
+  const auto& attrs = node.as<LossGradAttrs>();
+  const double per_logit =
+      (attrs.loss == Loss::kSoftmaxXent ? kSoftmaxFlops + 1 : 4) + 1 +
+      (attrs.bias != BiasGrad::kNone ? 1 : 0);
+  OpCost cost = PerElement(node, per_logit);
+  const TensorType& logits = node.operands[0].type();
+  if (attrs.loss == Loss::kSoftmaxXent) {
+    cost.flops += 5 * static_cast<double>(logits.dims[0]);  // loss, onehot
+  }
+  if (attrs.gather) {  // only the labels of the batch are read
+    const TensorType& labels = node.operands[1].type();
+    cost.bytes += static_cast<double>(logits.dims[0] - labels.dims[0]) *
+                  static_cast<double>(DTypeBytes(labels.dtype));
+  }
+  return cost;
+}
+
+OpCost CostActivationGrad(const Node& node) {
+  const auto& attrs = node.as<ActivationGradAttrs>();
+  return PerElement(node, ActivationGradFlops(attrs.activation) +
+                              (attrs.bias != BiasGrad::kNone ? 1 : 0));
+}
+
+}  // namespace onestep

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape and dtype rules. That the number of operands is within the bounds of
+// ops.def is checked before; where it depends on the attributes, here.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ir/op.h"
+#include "compiler/ir/op_rules.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+TensorType I32(std::vector<int64_t> dims) {
+  return TensorType{DType::kI32, std::move(dims)};
+}
+
+bool IsVector(const TensorType& type, DType dtype) {
+  return type.dtype == dtype && type.rank() == 1;
+}
+
+bool IsMatrix(const TensorType& type, DType dtype = DType::kF32) {
+  return type.dtype == dtype && type.rank() == 2;
+}
+
+std::string Join(const Types& types) {
+  return absl::StrJoin(types, ", ", [](std::string* out, const TensorType& t) {
+    out->append(t.ToString());
+  });
+}
+
+absl::Status Wrong(OpKind kind, const std::string& want,
+                   const std::string& got) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(GetOpDef(kind).name, ": want ", want, ", got ", got));
+}
+
+absl::Status Wrong(OpKind kind, const std::string& want, const Types& got) {
+  return Wrong(kind, want, Join(got));
+}
+
+// One f32 tensor, of any shape, gives its own type.
+absl::StatusOr<Types> InferUnary(OpKind kind, const Types& in) {
+  if (in[0].dtype != DType::kF32) return Wrong(kind, "x f32", in);
+  return Types{in[0]};
+}
+
+// Two f32 tensors of one shape, whatever it is, give that.
+absl::StatusOr<Types> InferBinary(OpKind kind, const std::string& want,
+                                  const Types& in) {
+  if (in[0].dtype != DType::kF32 || in[0] != in[1]) {
+    return Wrong(kind, absl::StrCat(want, " f32 of one shape"), in);
+  }
+  return Types{in[0]};
+}
+
+absl::StatusOr<Types> InferGradOf(OpKind kind, const Types& in) {
+  return InferBinary(kind, kind == OpKind::kGeluGrad ? "x, dy" : "y, dy", in);
+}
+
+// One value per row of `name` f32[B,C].
+absl::Status CheckLabels(OpKind kind, const std::string& name,
+                         const Types& in) {
+  if (!IsMatrix(in[0]) || in[1] != I32({in[0].dims[0]})) {
+    return Wrong(kind, absl::StrCat(name, " f32[B,C], labels i32[B]"), in);
+  }
+  return absl::OkStatus();
+}
+
+// (w, dw, `states` tensors of w's shape, `scalars` f32[]) -> w and states.
+absl::StatusOr<Types> InferUpdate(OpKind kind, const std::string& want,
+                                  const Types& in, int states, int scalars) {
+  Types types(2 + states, in[0]);
+  types.insert(types.end(), scalars, F32({}));
+  if (in[0].dtype != DType::kF32 || in != types) return Wrong(kind, want, in);
+  return Types(1 + states, in[0]);
+}
+
+absl::Status TypeIsGiven(OpKind kind) {
+  return absl::InternalError(
+      absl::StrCat(GetOpDef(kind).name, ": its type is given, not inferred"));
+}
+
+}  // namespace
+
+absl::StatusOr<Types> InferInput(const Types&, const Attrs&) {
+  return TypeIsGiven(OpKind::kInput);
+}
+
+absl::StatusOr<Types> InferParam(const Types&, const Attrs&) {
+  return TypeIsGiven(OpKind::kParam);
+}
+
+absl::StatusOr<Types> InferConstant(const Types&, const Attrs&) {
+  return TypeIsGiven(OpKind::kConstant);
+}
+
+absl::StatusOr<Types> InferGatherRows(const Types& in, const Attrs&) {
+  const TensorType& table = in[0];
+  if ((table.rank() != 1 && table.rank() != 2) ||
+      !IsVector(in[1], DType::kI32)) {
+    return Wrong(OpKind::kGatherRows, "table [N] or [N,C], indices i32[B]", in);
+  }
+  TensorType rows = table;
+  rows.dims[0] = in[1].dims[0];
+  return Types{rows};
+}
+
+absl::StatusOr<Types> InferCast(const Types& in, const Attrs& attrs) {
+  const DType to = std::get<CastAttrs>(attrs).to;
+  if (to != DType::kF32) {
+    return Wrong(OpKind::kCast, "to=f32", absl::StrCat("to=", DTypeName(to)));
+  }
+  return Types{F32(in[0].dims)};
+}
+
+absl::StatusOr<Types> InferOneHot(const Types& in, const Attrs& attrs) {
+  const int64_t classes = std::get<OneHotAttrs>(attrs).classes;
+  if (classes < 1) {
+    return Wrong(OpKind::kOneHot, "classes >= 1",
+                 absl::StrCat("classes=", classes));
+  }
+  if (!IsVector(in[0], DType::kI32)) {
+    return Wrong(OpKind::kOneHot, "labels i32[B]", in);
+  }
+  return Types{F32({in[0].dims[0], classes})};
+}
+
+absl::StatusOr<Types> InferScale(const Types& in, const Attrs&) {
+  return InferUnary(OpKind::kScale, in);
+}
+
+absl::StatusOr<Types> InferMulScalar(const Types& in, const Attrs&) {
+  if (in[0].dtype != DType::kF32 || in[1] != F32({})) {
+    return Wrong(OpKind::kMulScalar, "x f32, s f32[]", in);
+  }
+  return Types{in[0]};
+}
+
+absl::StatusOr<Types> InferAdd(const Types& in, const Attrs&) {
+  return InferBinary(OpKind::kAdd, "a, b", in);
+}
+
+absl::StatusOr<Types> InferMul(const Types& in, const Attrs&) {
+  return InferBinary(OpKind::kMul, "a, b", in);
+}
+
+absl::StatusOr<Types> InferMatMul(const Types& in, const Attrs& attrs) {
+  const auto& matmul = std::get<MatMulAttrs>(attrs);
+  if (matmul.accumulate &&
+      (matmul.bias || matmul.activation != Activation::kNone)) {
+    return Wrong(OpKind::kMatMul, "accumulate or bias and activation", "both");
+  }
+  if (IsMatrix(in[0]) && IsMatrix(in[1])) {
+    const int64_t m = in[0].dims[matmul.trans_a ? 1 : 0];
+    const int64_t k = in[0].dims[matmul.trans_a ? 0 : 1];
+    const int64_t n = in[1].dims[matmul.trans_b ? 0 : 1];
+    Types types = {in[0], matmul.trans_b ? F32({n, k}) : F32({k, n})};
+    if (matmul.bias) types.push_back(F32({n}));
+    if (matmul.accumulate) types.push_back(F32({m, n}));
+    if (in == types) return Types{F32({m, n})};
+  }
+  std::string got = absl::StrCat(in[0].ToString(), " x ", in[1].ToString());
+  for (size_t i = 2; i < in.size(); ++i) {
+    absl::StrAppend(&got, " + ", in[i].ToString());
+  }
+  return Wrong(OpKind::kMatMul,
+               absl::StrCat(matmul.trans_a ? "a[k,m] x " : "a[m,k] x ",
+                            matmul.trans_b ? "b[n,k]" : "b[k,n]",
+                            matmul.bias ? " + bias[n]" : "",
+                            matmul.accumulate ? " + c[m,n]" : ""),
+               got);
+}
+
+absl::StatusOr<Types> InferAddBias(const Types& in, const Attrs&) {
+  if (!IsMatrix(in[0]) || in[1] != F32({in[0].dims[1]})) {
+    return Wrong(OpKind::kAddBias, "x f32[B,C], b f32[C]", in);
+  }
+  return Types{in[0]};
+}
+
+absl::StatusOr<Types> InferReduceRows(const Types& in, const Attrs&) {
+  if (!IsMatrix(in[0])) return Wrong(OpKind::kReduceRows, "x f32[B,C]", in);
+  return Types{F32({in[0].dims[1]})};
+}
+
+absl::StatusOr<Types> InferBroadcastRows(const Types& in, const Attrs& attrs) {
+  const int64_t rows = std::get<RowsAttrs>(attrs).rows;
+  if (rows < 1) {
+    return Wrong(OpKind::kBroadcastRows, "rows >= 1",
+                 absl::StrCat("rows=", rows));
+  }
+  if (!IsVector(in[0], DType::kF32)) {
+    return Wrong(OpKind::kBroadcastRows, "x f32[C]", in);
+  }
+  return Types{F32({rows, in[0].dims[0]})};
+}
+
+absl::StatusOr<Types> InferRelu(const Types& in, const Attrs&) {
+  return InferUnary(OpKind::kRelu, in);
+}
+
+absl::StatusOr<Types> InferTanh(const Types& in, const Attrs&) {
+  return InferUnary(OpKind::kTanh, in);
+}
+
+absl::StatusOr<Types> InferSigmoid(const Types& in, const Attrs&) {
+  return InferUnary(OpKind::kSigmoid, in);
+}
+
+absl::StatusOr<Types> InferGelu(const Types& in, const Attrs&) {
+  return InferUnary(OpKind::kGelu, in);
+}
+
+absl::StatusOr<Types> InferReluGrad(const Types& in, const Attrs&) {
+  return InferGradOf(OpKind::kReluGrad, in);
+}
+
+absl::StatusOr<Types> InferTanhGrad(const Types& in, const Attrs&) {
+  return InferGradOf(OpKind::kTanhGrad, in);
+}
+
+absl::StatusOr<Types> InferSigmoidGrad(const Types& in, const Attrs&) {
+  return InferGradOf(OpKind::kSigmoidGrad, in);
+}
+
+absl::StatusOr<Types> InferGeluGrad(const Types& in, const Attrs&) {
+  return InferGradOf(OpKind::kGeluGrad, in);
+}
+
+absl::StatusOr<Types> InferSoftmax(const Types& in, const Attrs&) {
+  if (!IsMatrix(in[0])) return Wrong(OpKind::kSoftmax, "x f32[B,C]", in);
+  return Types{in[0]};
+}
+
+absl::StatusOr<Types> InferSoftmaxGrad(const Types& in, const Attrs&) {
+  if (!IsMatrix(in[0]) || in[0] != in[1]) {
+    return Wrong(OpKind::kSoftmaxGrad, "y, dy f32[B,C]", in);
+  }
+  return Types{in[0]};
+}
+
+absl::StatusOr<Types> InferNllLoss(const Types& in, const Attrs&) {
+  RETURN_IF_ERROR(CheckLabels(OpKind::kNllLoss, "logits", in));
+  return Types{F32({})};
+}
+
+absl::StatusOr<Types> InferMinusOneHot(const Types& in, const Attrs&) {
+  RETURN_IF_ERROR(CheckLabels(OpKind::kMinusOneHot, "p", in));
+  return Types{in[0]};
+}
+
+absl::StatusOr<Types> InferMseLoss(const Types& in, const Attrs&) {
+  RETURN_IF_ERROR(InferBinary(OpKind::kMseLoss, "y, t", in).status());
+  return Types{F32({})};
+}
+
+absl::StatusOr<Types> InferMseGrad(const Types& in, const Attrs&) {
+  return InferBinary(OpKind::kMseGrad, "y, t", in);
+}
+
+absl::StatusOr<Types> InferCountCorrect(const Types& in, const Attrs&) {
+  RETURN_IF_ERROR(CheckLabels(OpKind::kCountCorrect, "logits", in));
+  return Types{F32({})};
+}
+
+absl::StatusOr<Types> InferSgdUpdate(const Types& in, const Attrs&) {
+  return InferUpdate(OpKind::kSgdUpdate, "w, dw f32 of one shape, lr f32[]", in,
+                     /*states=*/0, /*scalars=*/1);
+}
+
+absl::StatusOr<Types> InferMomentumUpdate(const Types& in, const Attrs&) {
+  return InferUpdate(OpKind::kMomentumUpdate,
+                     "w, dw, v f32 of one shape, lr f32[]", in, /*states=*/1,
+                     /*scalars=*/1);
+}
+
+absl::StatusOr<Types> InferAdamUpdate(const Types& in, const Attrs&) {
+  return InferUpdate(OpKind::kAdamUpdate,
+                     "w, dw, m, v f32 of one shape, lr, step f32[]", in,
+                     /*states=*/2, /*scalars=*/2);
+}
+
+absl::StatusOr<Types> InferGatherConvert(const Types& in, const Attrs&) {
+  if (!IsMatrix(in[0], DType::kU8) || !IsVector(in[1], DType::kI32)) {
+    return Wrong(OpKind::kGatherConvert, "table u8[N,C], indices i32[B]", in);
+  }
+  return Types{F32({in[1].dims[0], in[0].dims[1]})};
+}
+
+absl::StatusOr<Types> InferLossGrad(const Types& in, const Attrs& attrs) {
+  const auto& loss = std::get<LossGradAttrs>(attrs);
+  const bool update = loss.bias == BiasGrad::kUpdate;
+  if (IsMatrix(in[0]) && IsVector(in[1], DType::kI32)) {
+    const int64_t batch = in[0].dims[0], classes = in[0].dims[1];
+    Types types = {in[0]};
+    if (loss.gather) types.push_back(in[1]);  // labels of any length
+    types.push_back(I32({batch}));
+    if (loss.scaled) types.push_back(F32({}));
+    if (update) types.push_back(F32({classes}));
+    if (in == types) {
+      Types results = {F32({}), in[0], F32({})};
+      if (loss.bias != BiasGrad::kNone) results.push_back(F32({classes}));
+      return results;
+    }
+  }
+  return Wrong(
+      OpKind::kLossGrad,
+      absl::StrCat("logits f32[B,C], labels ",
+                   loss.gather ? "i32[N], indices i32[B]" : "i32[B]",
+                   loss.scaled ? ", lr f32[]" : "", update ? ", b f32[C]" : ""),
+      in);
+}
+
+absl::StatusOr<Types> InferActivationGrad(const Types& in, const Attrs& attrs) {
+  const auto& grad = std::get<ActivationGradAttrs>(attrs);
+  const bool update = grad.bias == BiasGrad::kUpdate;
+  if (grad.activation == Activation::kNone) {
+    return Wrong(OpKind::kActivationGrad, "an activation", "none");
+  }
+  if (IsMatrix(in[0])) {
+    Types types = {in[0], in[0]};
+    if (update) types.push_back(F32({in[0].dims[1]}));
+    if (in == types) {
+      Types results = {in[0]};
+      if (grad.bias != BiasGrad::kNone) {
+        results.push_back(F32({in[0].dims[1]}));
+      }
+      return results;
+    }
+  }
+  return Wrong(OpKind::kActivationGrad,
+               absl::StrCat(ActivationGradReadsOperand(grad.activation)
+                                ? "x, dy f32[B,C]"
+                                : "y, dy f32[B,C]",
+                            update ? ", b f32[C]" : ""),
+               in);
+}
+
+}  // namespace onestep

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares the rules of every row of ops.def; see op.h for their contracts.
+#ifndef ONESTEP_COMPILER_IR_OP_RULES_H_
+#define ONESTEP_COMPILER_IR_OP_RULES_H_
+
+#include "compiler/ir/graph.h"
+#include "compiler/ir/op.h"
+
+namespace onestep {
+
+#define OP(kind, ...)                                                        \
+  absl::StatusOr<std::vector<TensorType>> Infer##kind(                       \
+      const std::vector<TensorType>& operands, const Attrs& attrs);          \
+  absl::StatusOr<std::vector<Value>> Grad##kind(const GradContext& context); \
+  OpCost Cost##kind(const Node& node);
+#include "compiler/ir/ops.def"
+#undef OP
+
+// Unimplemented "<op>: has no gradient": the rule of leaves and kNoGrad ops.
+absl::StatusOr<std::vector<Value>> GradRefused(const GradContext& context);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_COMPILER_IR_OP_RULES_H_

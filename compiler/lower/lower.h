@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowerings: a graph becomes an executable.
+#ifndef ONESTEP_COMPILER_LOWER_LOWER_H_
+#define ONESTEP_COMPILER_LOWER_LOWER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/graph.h"
+#include "compiler/lower/memory_plan.h"
+#include "runtime/chain.h"
+#include "runtime/executable.h"
+#include "runtime/onednn.h"
+
+namespace onestep {
+
+// Which kernel a node of a chain gets.
+enum class KernelChoice : uint8_t {
+  kOnednn,  // a oneDNN primitive wherever oneDNN has one, else a loop
+  kLoops,   // our own loops only
+  kBySize,  // oneDNN for matmuls worth its overhead, else loops
+};
+
+// One call per node, in order. Adds copying nodes to `graph` where outputs
+// need them, so that it is what the chain runs.
+absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
+                                                         KernelChoice choice,
+                                                         int threads);
+
+// Unavailable with the reason, when there is no GPU to run on.
+absl::StatusOr<std::unique_ptr<Executable>> LowerToCuda(const Graph& graph);
+
+// ---- the two kernel sets of a chain ----------------------------------------
+
+struct LowerContext {
+  const Graph& graph;
+  const MemoryPlan& plan;
+  Chain& chain;
+  Onednn& onednn;
+  int threads;
+
+  // The address of the value's address.
+  template <typename T>
+  T* const* Address(Value value) const {
+    return chain.address<T>(plan.SlotOf(value));
+  }
+};
+
+struct LoweredStep {
+  Chain::Call call;
+  std::string implementation;
+};
+
+// Our own loop (kernels/cpu) for the node; every op has one.
+LoweredStep LowerToLoop(const LowerContext& context, Node& node);
+
+// One oneDNN primitive for the node; Unimplemented when oneDNN has none for
+// this op, these attributes or this aliasing.
+absl::StatusOr<LoweredStep> LowerToOnednn(const LowerContext& context,
+                                          Node& node);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_COMPILER_LOWER_LOWER_H_

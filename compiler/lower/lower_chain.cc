@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ir/text.h"
+#include "compiler/lower/lower.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+// Below this a oneDNN matmul spends more on its own dispatch than our loop
+// spends in all: measured, see bench/NOTES.md.
+constexpr double kSmallMatMulFlops = 400000;
+
+bool WantsOnednn(KernelChoice choice, const Node& node) {
+  switch (choice) {
+    case KernelChoice::kOnednn:
+      return true;
+    case KernelChoice::kLoops:
+      return false;
+    case KernelChoice::kBySize:
+      return node.kind == OpKind::kMatMul &&
+             node.def().cost(node).flops >= kSmallMatMulFlops;
+  }
+  CHECK(false);
+}
+
+std::string TypesText(const std::vector<Value>& values) {
+  return absl::StrJoin(values, ", ", [](std::string* out, const Value& v) {
+    out->append(v.type().ToString());
+  });
+}
+
+StepInfo Describe(const Graph& graph, const MemoryPlan& plan, Node& node) {
+  StepInfo info;
+  info.op = node.def().name;
+  info.phase = ToString(node.phase);
+  info.fused_from = absl::StrJoin(node.fused_from, " + ");
+  std::vector<Value> results;
+  for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
+    const Value value = node.result(r);
+    results.push_back(value);
+    info.writes.push_back(graph.NameOf(value));
+    for (const Value& operand : node.operands) {
+      info.in_place |= plan.SlotOf(operand) == plan.SlotOf(value);
+    }
+  }
+  for (const Value& operand : node.operands) {
+    info.reads.push_back(graph.NameOf(operand));
+  }
+  const std::string attrs = PrintAttrs(node.kind, node.attrs);
+  info.label =
+      absl::StrCat(info.op, attrs.empty() ? "" : " ", attrs, " ",
+                   TypesText(node.operands), " -> ", TypesText(results));
+  const OpCost cost = node.def().cost(node);
+  info.flops = cost.flops;
+  info.bytes = cost.bytes;
+  return info;
+}
+
+absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
+                         Node& node) {
+  StepInfo info = Describe(context.graph, context.plan, node);
+  if (WantsOnednn(choice, node)) {
+    absl::StatusOr<LoweredStep> step = LowerToOnednn(context, node);
+    if (step.ok()) {
+      info.library = true;
+      info.implementation = std::move(step->implementation);
+      context.chain.AddStep(std::move(info), std::move(step->call));
+      return absl::OkStatus();
+    }
+    if (!absl::IsUnimplemented(step.status())) return step.status();
+  }
+  LoweredStep step = LowerToLoop(context, node);
+  info.implementation = std::move(step.implementation);
+  context.chain.AddStep(std::move(info), std::move(step.call));
+  return absl::OkStatus();
+}
+
+void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to) {
+  StepInfo info;
+  info.op = "copy";
+  info.phase = ToString(Phase::kUpdate);
+  const int64_t bytes = plan.slots[from].bytes;
+  info.label = absl::StrCat("copy ", bytes, " bytes to ", plan.slots[to].name);
+  info.implementation = "memcpy";
+  info.bytes = 2.0 * bytes;
+  info.writes = {absl::StrCat("%", plan.slots[to].name)};
+  chain.AddStep(std::move(info),
+                [=, x = chain.address<char>(from),
+                 y = chain.address<char>(to)] { std::memcpy(*y, *x, bytes); });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
+                                                         KernelChoice choice,
+                                                         int threads) {
+  SeparateOutputs(graph);
+  const MemoryPlan plan = PlanMemory(graph);
+  ASSIGN_OR_RETURN(std::unique_ptr<Chain> chain,
+                   Chain::Create(plan.slots, plan.arena_bytes));
+  ASSIGN_OR_RETURN(std::shared_ptr<Onednn> onednn,
+                   Onednn::Create(chain.get(), threads));
+  const LowerContext context = {graph, plan, *chain, *onednn, threads};
+  for (const auto& node : graph.nodes()) {
+    if (node->def().Has(kLeaf)) continue;
+    if (node->kind == OpKind::kConstant) {
+      chain->FillSlot(plan.SlotOf(node->result()),
+                      node->as<ConstantAttrs>().value);
+      continue;
+    }
+    RETURN_IF_ERROR(AddNodeStep(context, choice, *node));
+  }
+  for (const auto& [from, to] : plan.copies) {
+    AddCopyStep(plan, *chain, from, to);
+  }
+  const std::string kernels =
+      choice == KernelChoice::kLoops
+          ? "own loops"
+          : absl::StrCat("onednn ", OnednnVersion(), " + own loops");
+  RETURN_IF_ERROR(chain->Finish(
+      absl::StrCat("chain of ", chain->steps().size(), " calls: ", kernels),
+      plan.ToString(graph)));
+  return chain;
+}
+
+}  // namespace onestep

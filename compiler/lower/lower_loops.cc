@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/lower/lower.h"
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/loss.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/update.h"
+#include "kernels/probe.h"
+#include "runtime/parallel.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+// A range worth waking a thread for: a fork and a join cost 1 to 2 us, in
+// which one core streams about this many floats from its cache.
+constexpr int64_t kGrainElements = 16384;
+// Likewise for matmul, in FLOPs.
+constexpr double kGrainFlops = 262144;
+
+cpu::Act ActOf(Activation activation) {
+  static_assert(static_cast<int>(cpu::Act::kGelu) ==
+                static_cast<int>(Activation::kGelu));
+  return static_cast<cpu::Act>(activation);
+}
+
+int64_t RowGrain(int64_t cols) {
+  return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, cols));
+}
+
+class Lowering {
+ public:
+  Lowering(const LowerContext& context, Node& node)
+      : context_(context), node_(node), threads_(context.threads) {}
+
+  LoweredStep Run() { return {Make(), absl::StrCat("cpu ", CpuIsa())}; }
+
+ private:
+  using Call = Chain::Call;
+
+  template <typename T = float>
+  T* const* In(int i) const {
+    return context_.Address<T>(node_.operands[i]);
+  }
+  float* const* Out(int i = 0) const {
+    return context_.Address<float>(node_.result(i));
+  }
+  float* const* Scratch() const {
+    return context_.chain.address<float>(Chain::kScratch);
+  }
+  const TensorType& InType(int i) const { return node_.operands[i].type(); }
+  // Of the first result.
+  int64_t n() const { return node_.types[0].num_elements(); }
+  static int64_t Cols(const TensorType& t) {
+    return t.rank() == 0 ? 1 : t.dims.back();
+  }
+  static int64_t Rows(const TensorType& t) {
+    return t.num_elements() / Cols(t);
+  }
+
+  // fn(begin, count) over the n elements of the first result.
+  template <typename Fn>
+  Call Elementwise(Fn fn) const {
+    return [fn, n = n(), threads = threads_] {
+      ParallelFor(threads, n, kGrainElements,
+                  [&](int64_t b, int64_t e) { fn(b, e - b); });
+    };
+  }
+
+  // fn(begin, end) over the rows of `type`.
+  template <typename Fn>
+  Call ByRows(const TensorType& type, Fn fn) const {
+    return [fn, rows = Rows(type), grain = RowGrain(Cols(type)),
+            threads = threads_] { ParallelFor(threads, rows, grain, fn); };
+  }
+
+  // fn(begin, end) over the columns of `type`, which are whole cache lines.
+  template <typename Fn>
+  Call ByCols(const TensorType& type, Fn fn) const {
+    const int64_t lines =
+        (kGrainElements / std::max<int64_t>(1, Rows(type)) + 15) / 16;
+    return [fn, cols = Cols(type), grain = std::max<int64_t>(1, lines) * 16,
+            threads = threads_] { ParallelFor(threads, cols, grain, fn); };
+  }
+
+  Call Make() {
+    switch (node_.kind) {
+      case OpKind::kInput:
+      case OpKind::kParam:
+      case OpKind::kConstant:
+        break;
+      case OpKind::kGatherRows:
+      case OpKind::kGatherConvert:
+        return Gather();
+      case OpKind::kCast:
+        return Cast();
+      case OpKind::kOneHot:
+      case OpKind::kBroadcastRows:
+      case OpKind::kReduceRows:
+        return RowOps();
+      case OpKind::kScale:
+      case OpKind::kMulScalar:
+      case OpKind::kAdd:
+      case OpKind::kMul:
+      case OpKind::kAddBias:
+        return Arithmetic();
+      case OpKind::kMatMul:
+        return MatMul();
+      case OpKind::kRelu:
+      case OpKind::kTanh:
+      case OpKind::kSigmoid:
+      case OpKind::kGelu:
+        return Elementwise([act = ActOf(ActivationOf(node_.kind)), x = In(0),
+                            y = Out()](int64_t b, int64_t n) {
+          cpu::ActivationForward(act, *x + b, *y + b, n);
+        });
+      case OpKind::kReluGrad:
+      case OpKind::kTanhGrad:
+      case OpKind::kSigmoidGrad:
+      case OpKind::kGeluGrad:
+        return Elementwise([act = ActOf(ActivationOfGrad(node_.kind)),
+                            y = In(0), dy = In(1),
+                            dx = Out()](int64_t b, int64_t n) {
+          cpu::ActivationBackward(act, *y + b, *dy + b, *dx + b, n);
+        });
+      case OpKind::kActivationGrad:
+        return ActivationGrad();
+      case OpKind::kSoftmax:
+      case OpKind::kSoftmaxGrad:
+      case OpKind::kMinusOneHot:
+      case OpKind::kMseGrad:
+        return LossParts();
+      case OpKind::kNllLoss:
+      case OpKind::kMseLoss:
+      case OpKind::kCountCorrect:
+        return RowSums();
+      case OpKind::kLossGrad:
+        return LossGrad();
+      case OpKind::kSgdUpdate:
+      case OpKind::kMomentumUpdate:
+      case OpKind::kAdamUpdate:
+        return Update();
+    }
+    CHECK(false);
+  }
+
+  Call Gather() {
+    uint8_t* const* table = In<uint8_t>(0);
+    int32_t* const* indices = In<int32_t>(1);
+    const int64_t cols = InType(0).rank() == 1 ? 1 : InType(0).dims[1];
+    if (node_.kind == OpKind::kGatherConvert) {
+      return ByRows(node_.types[0], [=, alpha = node_.as<ScaleAttrs>().alpha,
+                                     y = Out()](int64_t b, int64_t e) {
+        cpu::GatherConvert(*table, *indices, alpha, *y, cols, b, e);
+      });
+    }
+    const int64_t row_bytes = cols * DTypeBytes(InType(0).dtype);
+    return [=, rows = InType(1).dims[0], grain = RowGrain(row_bytes / 4),
+            threads = threads_, y = Out()] {
+      ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
+        cpu::GatherRows(*table, *indices, *y, row_bytes, b, e);
+      });
+    };
+  }
+
+  Call Cast() {
+    switch (InType(0).dtype) {
+      case DType::kU8:
+        return Elementwise(
+            [x = In<uint8_t>(0), y = Out()](int64_t b, int64_t n) {
+              cpu::CastU8(*x + b, *y + b, n);
+            });
+      case DType::kI32:
+        return Elementwise(
+            [x = In<int32_t>(0), y = Out()](int64_t b, int64_t n) {
+              cpu::CastI32(*x + b, *y + b, n);
+            });
+      case DType::kF32:
+        return Elementwise([x = In(0), y = Out()](int64_t b, int64_t n) {
+          if (*x != *y) std::memcpy(*y + b, *x + b, n * sizeof(float));
+        });
+    }
+    CHECK(false);
+  }
+
+  Call RowOps() {
+    if (node_.kind == OpKind::kReduceRows) {
+      return ByCols(InType(0), [x = In(0), y = Out(), rows = Rows(InType(0)),
+                                cols = Cols(InType(0))](int64_t b, int64_t e) {
+        cpu::ReduceRows(*x, *y, false, rows, cols, b, e);
+      });
+    }
+    const int64_t cols = Cols(node_.types[0]);
+    if (node_.kind == OpKind::kOneHot) {
+      return ByRows(node_.types[0], [=, labels = In<int32_t>(0), y = Out()](
+                                        int64_t b, int64_t e) {
+        cpu::OneHot(*labels + b, *y + b * cols, e - b, cols);
+      });
+    }
+    return ByRows(node_.types[0],
+                  [=, x = In(0), y = Out()](int64_t b, int64_t e) {
+                    cpu::BroadcastRows(*x, *y + b * cols, e - b, cols);
+                  });
+  }
+
+  Call Arithmetic() {
+    float* const* x = In(0);
+    float* const* y = Out();
+    float* const* z = node_.operands.size() > 1 ? In(1) : nullptr;
+    switch (node_.kind) {
+      case OpKind::kScale:
+        return Elementwise(
+            [=, alpha = node_.as<ScaleAttrs>().alpha](int64_t b, int64_t n) {
+              cpu::Scale(alpha, *x + b, *y + b, n);
+            });
+      case OpKind::kMulScalar:
+        return Elementwise(
+            [=, alpha = node_.as<ScaleAttrs>().alpha](int64_t b, int64_t n) {
+              cpu::Scale(alpha * **z, *x + b, *y + b, n);
+            });
+      case OpKind::kAdd:
+        return Elementwise(
+            [=](int64_t b, int64_t n) { cpu::Add(*x + b, *z + b, *y + b, n); });
+      case OpKind::kMul:
+        return Elementwise(
+            [=](int64_t b, int64_t n) { cpu::Mul(*x + b, *z + b, *y + b, n); });
+      default:
+        return ByRows(node_.types[0], [=, cols = Cols(node_.types[0])](
+                                          int64_t b, int64_t e) {
+          cpu::AddBias(*x + b * cols, *z, *y + b * cols, e - b, cols);
+        });
+    }
+  }
+
+  Call MatMul() {
+    const MatMulAttrs& attrs = node_.as<MatMulAttrs>();
+    const std::vector<int64_t>& a_dims = InType(0).dims;
+    const std::vector<int64_t>& b_dims = InType(1).dims;
+    cpu::MatMulArgs args = {};
+    args.m = node_.types[0].dims[0];
+    args.n = node_.types[0].dims[1];
+    args.k = a_dims[attrs.trans_a ? 0 : 1];
+    args.a_row = attrs.trans_a ? 1 : a_dims[1];
+    args.a_col = attrs.trans_a ? a_dims[1] : 1;
+    args.ldb = args.ldc = args.n;
+    args.accumulate = attrs.accumulate;
+    args.act = ActOf(attrs.activation);
+    if (attrs.trans_b) {
+      context_.chain.RequestScratch(args.k * args.n * sizeof(float));
+    }
+    const int last = static_cast<int>(node_.operands.size()) - 1;
+    const int64_t grain = MatMulGrain(args);
+    return [args, grain, threads = threads_, a = In(0), b = In(1), y = Out(),
+            bias = attrs.bias ? In(2) : nullptr,
+            c = attrs.accumulate ? In(last) : nullptr,
+            packed = attrs.trans_b ? Scratch() : nullptr, b_rows = b_dims[0],
+            b_cols = b_dims[1]]() mutable {
+      args.a = *a;
+      args.b = *b;
+      args.c = *y;
+      args.bias = bias == nullptr ? nullptr : *bias;
+      if (packed != nullptr) {
+        cpu::Transpose(*b, *packed, b_rows, b_cols);
+        args.b = *packed;
+      }
+      if (c != nullptr && *c != *y) {
+        std::memcpy(*y, *c, args.m * args.n * sizeof(float));
+      }
+      ParallelFor(threads, args.m, grain, [&](int64_t begin, int64_t end) {
+        cpu::MatMul(args, begin, end);
+      });
+    };
+  }
+
+  static int64_t MatMulGrain(const cpu::MatMulArgs& args) {
+    const double row_flops = 2.0 * args.n * args.k;
+    const int64_t rows =
+        static_cast<int64_t>(kGrainFlops / std::max(1.0, row_flops)) + 1;
+    const int64_t unit = cpu::MatMulRowGrain();
+    return (rows + unit - 1) / unit * unit;
+  }
+
+  Call ActivationGrad() {
+    const ActivationGradAttrs& attrs = node_.as<ActivationGradAttrs>();
+    const TensorType& type = node_.types[0];
+    const bool update = attrs.bias == BiasGrad::kUpdate;
+    return ByCols(type, [act = ActOf(attrs.activation), update, y = In(0),
+                         dy = In(1), dx = Out(), b = update ? In(2) : nullptr,
+                         db = attrs.bias == BiasGrad::kNone ? nullptr : Out(1),
+                         rows = Rows(type),
+                         cols = Cols(type)](int64_t begin, int64_t end) {
+      if (update && *b != *db) {
+        std::memcpy(*db + begin, *b + begin, (end - begin) * sizeof(float));
+      }
+      cpu::ActivationGradBias(act, *y, *dy, *dx, db == nullptr ? nullptr : *db,
+                              update, rows, cols, begin, end);
+    });
+  }
+
+  Call LossParts() {
+    const int64_t cols = Cols(node_.types[0]);
+    float* const* x = In(0);
+    float* const* y = Out();
+    switch (node_.kind) {
+      case OpKind::kSoftmax:
+        return ByRows(node_.types[0], [=](int64_t b, int64_t e) {
+          cpu::Softmax(*x, *y, cols, b, e);
+        });
+      case OpKind::kSoftmaxGrad:
+        return ByRows(node_.types[0], [=, dy = In(1)](int64_t b, int64_t e) {
+          cpu::SoftmaxGrad(*x, *dy, *y, cols, b, e);
+        });
+      case OpKind::kMinusOneHot:
+        return ByRows(node_.types[0],
+                      [=, labels = In<int32_t>(1)](int64_t b, int64_t e) {
+                        cpu::MinusOneHot(*x, *labels, *y, cols, b, e);
+                      });
+      default:
+        return Elementwise(
+            [=, t = In(1), alpha = 2.0f / n()](int64_t b, int64_t n) {
+              cpu::MseGrad(alpha, *x + b, *t + b, *y + b, n);
+            });
+    }
+  }
+
+  // A value per row in the scratch, then their sum.
+  Call RowSums() {
+    const int64_t rows = Rows(InType(0)), cols = Cols(InType(0));
+    const int64_t grain = RowGrain(cols);
+    context_.chain.RequestScratch(rows * sizeof(float));
+    float alpha = 1;
+    if (node_.kind == OpKind::kNllLoss) alpha = 1.0f / rows;
+    if (node_.kind == OpKind::kMseLoss) alpha = 1.0f / (rows * cols);
+    return [=, kind = node_.kind, threads = threads_, x = In(0), t = In(1),
+            labels = In<int32_t>(1), y = Out(), per_row = Scratch()] {
+      ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
+        if (kind == OpKind::kNllLoss) {
+          cpu::NllRows(*x, *labels, *per_row, cols, b, e);
+        } else if (kind == OpKind::kMseLoss) {
+          cpu::MseRows(*x, *t, *per_row, cols, b, e);
+        } else {
+          cpu::CorrectRows(*x, *labels, *per_row, cols, b, e);
+        }
+      });
+      **y = cpu::SumRows(*per_row, alpha, rows);
+    };
+  }
+
+  Call LossGrad() {
+    const LossGradAttrs& attrs = node_.as<LossGradAttrs>();
+    const int64_t rows = Rows(InType(0)), cols = Cols(InType(0));
+    context_.chain.RequestScratch(2 * rows * sizeof(float));
+    int next = 2;
+    int32_t* const* indices = attrs.gather ? In<int32_t>(next++) : nullptr;
+    float* const* lr = attrs.scaled ? In(next++) : nullptr;
+    const bool update = attrs.bias == BiasGrad::kUpdate;
+    float* const* bias = update ? In(next++) : nullptr;
+    float* const* db = attrs.bias == BiasGrad::kNone ? nullptr : Out(3);
+    const bool mse = attrs.loss == Loss::kMse;
+    const float loss_alpha = mse ? 1.0f / (rows * cols) : 1.0f / rows;
+    const float grad_alpha = mse ? 2.0f / (rows * cols) : 1.0f / rows;
+    const auto rows_fn = mse ? cpu::MseGradRows : cpu::SoftmaxXentGradRows;
+    return [=, grain = RowGrain(cols), threads = threads_, logits = In(0),
+            labels = In<int32_t>(1), loss = Out(0), dlogits = Out(1),
+            correct = Out(2), per_row = Scratch()] {
+      const float alpha = lr == nullptr ? grad_alpha : -**lr * grad_alpha;
+      float* const row_loss = *per_row;
+      float* const row_correct = *per_row + rows;
+      ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
+        rows_fn(*logits, *labels, indices == nullptr ? nullptr : *indices,
+                alpha, *dlogits, row_loss, row_correct, cols, b, e);
+      });
+      **loss = cpu::SumRows(row_loss, loss_alpha, rows);
+      **correct = cpu::SumRows(row_correct, 1.0f, rows);
+      if (db == nullptr) return;
+      if (update && *bias != *db) {
+        std::memcpy(*db, *bias, cols * sizeof(float));
+      }
+      cpu::ReduceRows(*dlogits, *db, update, rows, cols, 0, cols);
+    };
+  }
+
+  Call Update() {
+    float* const* w = In(0);
+    float* const* dw = In(1);
+    float* const* w_out = Out();
+    if (node_.kind == OpKind::kSgdUpdate) {
+      return Elementwise(
+          [=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay](
+              int64_t b, int64_t n) {
+            cpu::SgdUpdate(*w + b, *dw + b, **lr, decay, *w_out + b, n);
+          });
+    }
+    if (node_.kind == OpKind::kMomentumUpdate) {
+      const MomentumAttrs& a = node_.as<MomentumAttrs>();
+      return Elementwise(
+          [=, v = In(2), lr = In(3), v_out = Out(1)](int64_t b, int64_t n) {
+            const cpu::Momentum options = {**lr, a.momentum, a.weight_decay,
+                                           a.nesterov};
+            cpu::MomentumUpdate(*w + b, *dw + b, *v + b, options, *w_out + b,
+                                *v_out + b, n);
+          });
+    }
+    const AdamAttrs& a = node_.as<AdamAttrs>();
+    return Elementwise([=, m = In(2), v = In(3), lr = In(4), step = In(5),
+                        m_out = Out(1), v_out = Out(2)](int64_t b, int64_t n) {
+      const cpu::Adam options = {**lr,      **step,         a.beta1,    a.beta2,
+                                 a.epsilon, a.weight_decay, a.decoupled};
+      cpu::AdamUpdate(*w + b, *dw + b, *m + b, *v + b, options, *w_out + b,
+                      *m_out + b, *v_out + b, n);
+    });
+  }
+
+  const LowerContext& context_;
+  Node& node_;
+  const int threads_;
+};
+
+}  // namespace
+
+LoweredStep LowerToLoop(const LowerContext& context, Node& node) {
+  return Lowering(context, node).Run();
+}
+
+}  // namespace onestep

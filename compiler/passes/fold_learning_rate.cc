@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+namespace onestep {
+namespace {
+
+// How a value depends on the seed: not at all, linearly, or in another way.
+enum Degree { kIndependent = 0, kLinear = 1, kOther = 2 };
+
+using Degrees = std::unordered_map<const Node*, Degree>;
+
+Degree Product(Degree a, Degree b) {
+  return static_cast<Degree>(std::min<int>(a + b, kOther));
+}
+Degree Sum(Degree a, Degree b) { return a == b ? a : kOther; }
+
+Degree DegreeOf(const Node& node, const Degrees& degrees) {
+  const auto d = [&](int i) { return degrees.at(node.operands[i].node); };
+  const bool independent =
+      std::all_of(node.operands.begin(), node.operands.end(),
+                  [&](Value v) { return degrees.at(v.node) == kIndependent; });
+  if (independent) return kIndependent;
+  switch (node.kind) {
+    case OpKind::kScale:
+    case OpKind::kReduceRows:
+    case OpKind::kBroadcastRows:
+      return d(0);
+    case OpKind::kMul:
+    case OpKind::kMulScalar:
+      return Product(d(0), d(1));
+    case OpKind::kMatMul:
+      return node.as<MatMulAttrs>().has_epilogue() ? kOther
+                                                   : Product(d(0), d(1));
+    case OpKind::kAdd:
+    case OpKind::kAddBias:
+      return Sum(d(0), d(1));
+    case OpKind::kReluGrad:
+    case OpKind::kTanhGrad:
+    case OpKind::kSigmoidGrad:
+    case OpKind::kGeluGrad:
+    case OpKind::kSoftmaxGrad:
+      return d(0) == kIndependent ? d(1) : kOther;
+    default:
+      return kOther;
+  }
+}
+
+// The gradient of a param that the loss does not depend on.
+bool IsZero(Value value) {
+  return value.node->kind == OpKind::kConstant &&
+         value.node->as<ConstantAttrs>().value == 0;
+}
+
+// Whether `seed` reaches nothing but the updates, and each linearly.
+bool CarriesAllGradients(const Graph& graph, const Node* seed) {
+  Degrees degrees;
+  bool reaches_update = false;
+  for (const auto& node : graph.nodes()) {
+    Degree& degree = degrees[node.get()];
+    degree = node.get() == seed ? kLinear : DegreeOf(*node, degrees);
+    if (node->kind != OpKind::kSgdUpdate) {
+      if (degree == kOther) return false;
+      continue;
+    }
+    const Value w = node->operands[0], dw = node->operands[1];
+    if (degrees.at(w.node) != kIndependent) return false;
+    if (degrees.at(dw.node) != kLinear && !IsZero(dw)) return false;
+    reaches_update |= degrees.at(dw.node) == kLinear;
+    degree = kIndependent;  // what is folded leaves the new w as it is
+  }
+  const auto& outputs = graph.outputs();
+  return reaches_update &&
+         std::all_of(outputs.begin(), outputs.end(), [&](const Output& out) {
+           return degrees.at(out.value.node) == kIndependent;
+         });
+}
+
+// The gradient of the loss: the first value that carries all gradients, past
+// the scales that belong to it. nullptr: none does.
+Node* FindSeed(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->operands.empty() || node->types.size() != 1 ||
+        node->types[0].rank() == 0 || !CarriesAllGradients(graph, node.get())) {
+      continue;
+    }
+    Node* seed = node.get();
+    while (Node* const user = OnlyUser(graph, seed->result())) {
+      if (user->kind != OpKind::kScale && user->kind != OpKind::kMulScalar) {
+        break;
+      }
+      seed = user;
+    }
+    return seed;
+  }
+  return nullptr;
+}
+
+// The graph's updates, or none after a refusal.
+std::vector<Node*> FoldableUpdates(PassContext& context) {
+  Graph& graph = context.graph;
+  std::vector<Node*> updates;
+  const size_t refusals_before = context.refusals.size();
+  for (const auto& node : graph.nodes()) {
+    if (!node->def().Has(kUpdate)) continue;
+    const std::string fold =
+        absl::StrCat("fold ", graph.NameOf(node->result()), ": ");
+    if (node->kind != OpKind::kSgdUpdate ||
+        node->as<SgdAttrs>().weight_decay != 0) {
+      context.Refuse(fold + WhyNotAdded(graph, node.get()));
+      continue;
+    }
+    if (!updates.empty() && node->operands[2] != updates[0]->operands[2]) {
+      context.Refuse(absl::StrCat(fold, "its lr is ",
+                                  graph.NameOf(node->operands[2]), ", not ",
+                                  graph.NameOf(updates[0]->operands[2])));
+    }
+    updates.push_back(node.get());
+  }
+  if (context.refusals.size() > refusals_before) updates.clear();
+  return updates;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FoldLearningRate(PassContext& context) {
+  Graph& graph = context.graph;
+  const std::vector<Node*> updates = FoldableUpdates(context);
+  if (updates.empty()) return false;
+  const Value lr = updates[0]->operands[2];
+  const std::string fold =
+      absl::StrCat("fold ", graph.NameOf(updates[0]->result()), ": ");
+  Node* const seed = FindSeed(graph);
+  if (seed == nullptr) {
+    context.Refuse(fold +
+                   "no value carries all gradients, linearly and to the "
+                   "updates only");
+    return false;
+  }
+  const Value gradient = seed->result();
+  const Node* const first_user = graph.Users(gradient)[0];
+  // Scaling a whole dW costs what the update does.
+  for (const Node* update : updates) {
+    if (update->operands[1] == gradient) {
+      context.Refuse(absl::StrCat(fold, graph.NameOf(gradient),
+                                  " is itself the gradient of ",
+                                  graph.NameOf(update->operands[0])));
+      return false;
+    }
+  }
+  if (graph.IndexOf(lr.node) > graph.IndexOf(first_user)) {
+    context.Refuse(absl::StrCat(fold, "lr is made after ",
+                                graph.NameOf(gradient), " is read"));
+    return false;
+  }
+
+  Node* const scaled =
+      AddFused(graph, first_user, seed->phase, OpKind::kMulScalar,
+               {gradient, lr}, ScaleAttrs{-1}, {});
+  graph.ReplaceUses(gradient, scaled->result());
+  scaled->operands[0] = gradient;
+  for (Node* update : updates) {
+    FuseChain(graph, OpKind::kAdd, {update->operands[0], update->operands[1]},
+              NoAttrs{}, {update});
+  }
+  return true;
+}
+
+}  // namespace onestep

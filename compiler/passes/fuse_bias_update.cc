@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+namespace onestep {
+namespace {
+
+// The attributes with the update in place of the bias gradient that `db` is;
+// false: it is not one made by a fused op.
+bool WithUpdate(Value db, Attrs& attrs) {
+  attrs = db.node->attrs;
+  BiasGrad* bias = nullptr;
+  int index = 0;
+  if (auto* loss = std::get_if<LossGradAttrs>(&attrs)) {
+    bias = &loss->bias;
+    index = 3;
+  } else if (auto* grad = std::get_if<ActivationGradAttrs>(&attrs)) {
+    bias = &grad->bias;
+    index = 1;
+  }
+  if (bias == nullptr || *bias != BiasGrad::kGrad || db.index != index) {
+    return false;
+  }
+  *bias = BiasGrad::kUpdate;
+  return true;
+}
+
+// Why `kernel` cannot write over the bias; empty: it can.
+std::string WhyNotInPlace(const Graph& graph, Node* bias, Value db,
+                          const Node* add) {
+  const int at = graph.IndexOf(db.node);
+  if (OnlyUser(graph, db) != add) return SecondUse(graph, db, add);
+  if (graph.IndexOf(bias) > at) {
+    return absl::StrCat(graph.NameOf(bias->result()), " is bound after ",
+                        graph.NameOf(db));
+  }
+  if (graph.IsOutput(bias->result())) {
+    return absl::StrCat("the old ", graph.NameOf(bias->result()),
+                        " is an output");
+  }
+  for (Node* reader : graph.Users(bias->result())) {
+    if (reader != add && graph.IndexOf(reader) > at) {
+      return absl::StrCat("reader ", graph.NameOf(reader->result()),
+                          " of the old ", graph.NameOf(bias->result()),
+                          " runs after its update");
+    }
+  }
+  return "";
+}
+
+bool FuseAdd(PassContext& context, Node* add) {
+  Graph& graph = context.graph;
+  const auto refuse = [&](const std::string& why) {
+    context.Refuse(
+        absl::StrCat("fuse ", graph.NameOf(add->result()), ": ", why));
+    return false;
+  };
+  Attrs attrs;
+  if (add->def().Has(kUpdate)) {
+    return WithUpdate(add->operands[1], attrs) ? refuse(WhyNotAdded(graph, add))
+                                               : false;
+  }
+  if (add->kind != OpKind::kAdd) return false;
+  Node* const bias = UpdatedParam(graph, add);
+  if (bias == nullptr) return false;
+  const Value db = add->operands[add->operands[0] == bias->result() ? 1 : 0];
+  if (db.node->kind == OpKind::kReduceRows) {
+    return refuse(absl::StrCat("its gradient ", graph.NameOf(db),
+                               " is made by reduce_rows alone"));
+  }
+  if (!WithUpdate(db, attrs)) return false;
+  const std::string why = WhyNotInPlace(graph, bias, db, add);
+  if (!why.empty()) return refuse(why);
+
+  Node* const grad = db.node;
+  std::vector<Value> operands = grad->operands;
+  operands.push_back(bias->result());
+  Node* const fused = AddFused(graph, grad, grad->phase, grad->kind,
+                               std::move(operands), attrs, {grad, add});
+  graph.ReplaceUses(add->result(), fused->result(db.index));
+  for (int i = 0; i < db.index; ++i) {
+    graph.ReplaceUses(grad->result(i), fused->result(i));
+  }
+  EraseParts(graph, {grad, add});
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FuseBiasUpdate(PassContext& context) {
+  return RewriteAll(context, FuseAdd);
+}
+
+}  // namespace onestep

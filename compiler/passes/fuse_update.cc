@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+namespace onestep {
+namespace {
+
+// One update: new w = w + dw.
+struct Match {
+  Node* add;
+  Node* w;
+  Node* matmul;  // makes dw
+};
+
+bool IsMatMul(const Node* node) { return node->kind == OpKind::kMatMul; }
+
+// The index after which the fused node can stand: that of the add, or of the
+// last reader of the old w.
+int LastBefore(const Graph& graph, const Match& match) {
+  int last = graph.IndexOf(match.add);
+  for (const Node* reader : graph.Users(match.w->result())) {
+    last = std::max(last, graph.IndexOf(reader));
+  }
+  return last;
+}
+
+// Why the matmul cannot add to w in place; empty: it can.
+std::string WhyNotInPlace(const Graph& graph, const Match& match) {
+  const Value w = match.w->result(), dw = match.matmul->result();
+  if (match.matmul->as<MatMulAttrs>().has_epilogue()) {
+    return absl::StrCat(graph.NameOf(dw), " has an epilogue");
+  }
+  if (OnlyUser(graph, dw) != match.add) {
+    return SecondUse(graph, dw, match.add);
+  }
+  if (graph.IsOutput(w)) {
+    return absl::StrCat("the old ", graph.NameOf(w), " is an output");
+  }
+  const int last = LastBefore(graph, match);
+  for (const Node* user : graph.Users(match.add->result())) {
+    if (graph.IndexOf(user) > last) continue;
+    return absl::StrCat("reader ", graph.NameOf(graph.nodes()[last]->result()),
+                        " of the old ", graph.NameOf(w),
+                        " runs after its update");
+  }
+  for (Value operand : match.matmul->operands) {
+    if (operand == w) {
+      return absl::StrCat(graph.NameOf(dw), " reads ", graph.NameOf(w),
+                          " itself");
+    }
+    // Where the matmul moves to, another param may have its new value.
+    if (operand.node->kind != OpKind::kParam) continue;
+    const Node* const writer = InPlaceWriter(graph, operand.node);
+    if (writer != nullptr && graph.IndexOf(writer) <= last) {
+      return absl::StrCat("reader ", graph.NameOf(dw), " of the old ",
+                          graph.NameOf(operand), " runs after its update");
+    }
+  }
+  return "";
+}
+
+bool FuseAdd(PassContext& context, Node* add) {
+  Graph& graph = context.graph;
+  const auto refuse = [&](const std::string& why) {
+    context.Refuse(
+        absl::StrCat("fuse ", graph.NameOf(add->result()), ": ", why));
+    return false;
+  };
+  if (add->def().Has(kUpdate)) {
+    return IsMatMul(add->operands[1].node) ? refuse(WhyNotAdded(graph, add))
+                                           : false;
+  }
+  if (add->kind != OpKind::kAdd) return false;
+  Node* const w = UpdatedParam(graph, add);
+  if (w == nullptr) return false;
+  const Value dw = add->operands[add->operands[0] == w->result() ? 1 : 0];
+  if (!IsMatMul(dw.node)) {
+    // Biases are another pass's business.
+    return w->types[0].rank() == 2
+               ? refuse(absl::StrCat("its gradient is made by ",
+                                     dw.node->def().name, ", not by a matmul"))
+               : false;
+  }
+  const Match match = {add, w, dw.node};
+  const std::string why = WhyNotInPlace(graph, match);
+  if (!why.empty()) return refuse(why);
+
+  const int next = LastBefore(graph, match) + 1;
+  const Node* const position =
+      next < graph.size() ? graph.nodes()[next].get() : nullptr;
+  MatMulAttrs attrs = match.matmul->as<MatMulAttrs>();
+  attrs.accumulate = true;
+  std::vector<Value> operands = match.matmul->operands;
+  operands.push_back(w->result());
+  Node* const fused = AddFused(graph, position, add->phase, OpKind::kMatMul,
+                               std::move(operands), attrs, {match.matmul, add});
+  graph.ReplaceUses(add->result(), fused->result());
+  EraseParts(graph, {match.matmul, add});
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FuseUpdate(PassContext& context) {
+  return RewriteAll(context, FuseAdd);
+}
+
+}  // namespace onestep

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"simplify", Simplify, false},
+    // After simplify, which makes more nodes equal.
+    {"cse", Cse, false},
+    // After both, which leave dead nodes; before the fusions, which count uses.
+    // The fusions erase what they replace.
+    {"dce", Dce, false},
+    // Before the fusions: it follows the gradient through the textbook ops.
+    {"fold-learning-rate", FoldLearningRate, true},
+    // After fold-learning-rate, whose factor it takes in.
+    {"fuse-loss-grad", FuseLossGrad, true},
+    // After fuse-loss-grad, which makes the labels' rows have one reader.
+    {"fuse-gather", FuseGather, true},
+    {"fuse-bias-activation", FuseBiasActivation, true},
+    // After fuse-loss-grad: it adds the bias gradient to loss_grad too.
+    {"fuse-activation-grad", FuseActivationGrad, true},
+    // The in-place updates come last, so that nothing after them moves a
+    // reader of an old value. After fuse-activation-grad, which makes the
+    // kernels that the bias joins.
+    {"fuse-bias-update", FuseBiasUpdate, true},
+    // After fuse-bias-update: it is the one that may move nodes down.
+    {"fuse-update", FuseUpdate, true},
+};
+
+// Levenshtein: inserted, erased and replaced characters.
+int EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 0; i < a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i) + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const int replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+absl::Status CheckNames(const std::vector<std::string>& disabled,
+                        const std::vector<Pass>& passes) {
+  for (const std::string& name : disabled) {
+    std::string nearest;
+    int least = 1 << 30;
+    for (const Pass& pass : passes) {
+      const int distance = EditDistance(name, pass.name);
+      if (distance < least) {
+        least = distance;
+        nearest = pass.name;
+      }
+    }
+    if (least > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("disabled pass: want a pass like ", nearest, ", got ",
+                       name.empty() ? "nothing" : name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Dump(const Graph& graph, const PassRecord& record, int number,
+                  const std::string& dir) {
+  const std::string path =
+      absl::StrFormat("%s/%02d-%s.txt", dir, number, record.name);
+  std::ofstream file(path);
+  for (const std::string& refusal : record.refusals) {
+    file << "# " << refusal << "\n";
+  }
+  file << PrintGraph(graph, {.fused_from = true});
+  file.close();
+  if (!file) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("dump: cannot write ", path));
+  }
+  return absl::OkStatus();
+}
+
+// Runs one pass and checks what it left.
+absl::Status RunPass(Graph& graph, const Pass& pass,
+                     const PipelineOptions& options, PassRecord& record) {
+  const bool need_text = options.keep_text || options.check_reports;
+  std::string before = need_text ? PrintGraph(graph) : "";
+  PassContext context{graph, {}};
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(record.changed, pass.run(context));
+  const std::chrono::duration<double, std::milli> ms =
+      std::chrono::steady_clock::now() - start;
+  record.ms = ms.count();
+  record.ran = true;
+  record.nodes_after = graph.size();
+  record.refusals = std::move(context.refusals);
+  RETURN_IF_ERROR(graph.Verify());
+  std::string after = need_text ? PrintGraph(graph) : "";
+  if (options.check_reports && record.changed != (before != after)) {
+    return absl::InternalError(record.changed
+                                   ? "reports a change, but there is none"
+                                   : "reports no change, but there is one");
+  }
+  if (options.keep_text) {
+    record.before = std::move(before);
+    record.after = std::move(after);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<Pass>& AllPasses() {
+  static const auto* const passes =
+      new std::vector<Pass>(std::begin(kPasses), std::end(kPasses));
+  return *passes;
+}
+
+absl::StatusOr<std::vector<PassRecord>> RunPipeline(
+    Graph& graph, const PipelineOptions& options) {
+  return RunPipeline(graph, options, AllPasses());
+}
+
+absl::StatusOr<std::vector<PassRecord>> RunPipeline(
+    Graph& graph, const PipelineOptions& options,
+    const std::vector<Pass>& passes) {
+  RETURN_IF_ERROR(CheckNames(options.disabled, passes));
+  std::vector<PassRecord> records;
+  for (const Pass& pass : passes) {
+    PassRecord& record = records.emplace_back();
+    record.name = pass.name;
+    record.nodes_before = record.nodes_after = graph.size();
+    const bool disabled =
+        std::find(options.disabled.begin(), options.disabled.end(),
+                  pass.name) != options.disabled.end();
+    if (disabled || (pass.fusion && !options.fuse)) continue;
+    const absl::Status status = RunPass(graph, pass, options, record);
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("after pass ", pass.name,
+                                                      ": ", status.message()));
+    }
+    if (!options.dump_dir.empty() &&
+        (record.changed || !record.refusals.empty())) {
+      RETURN_IF_ERROR(Dump(graph, record, static_cast<int>(records.size()),
+                           options.dump_dir));
+    }
+  }
+  return records;
+}
+
+}  // namespace onestep

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rows.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace onestep::cpu::HWY_NAMESPACE {
+
+void GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
+                   float* y, int64_t cols, int64_t begin, int64_t end) {
+  const V scale = hn::Set(D(), alpha);
+  for (int64_t r = begin; r < end; ++r) {
+    const uint8_t* x = table + indices[r] * cols;
+    float* row = y + r * cols;
+    int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes) {
+      hn::StoreU(hn::Mul(scale, LoadU8(x + c)), D(), row + c);
+    }
+    for (; c < cols; ++c) row[c] = alpha * static_cast<float>(x[c]);
+  }
+}
+
+// kVecs vectors of columns from x and y, their sums in registers.
+template <int kVecs, class Lanes>
+HWY_INLINE void ReduceColumns(const float* x, float* y, bool accumulate,
+                              int64_t rows, int64_t cols, Lanes lanes) {
+  V sum[kVecs];
+  HWY_UNROLL(4)
+  for (int v = 0; v < kVecs; ++v) sum[v] = hn::Zero(D());
+  for (int64_t r = 0; r < rows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVecs; ++v) {
+      sum[v] = hn::Add(sum[v], lanes.Load(x + r * cols + v * kLanes));
+    }
+  }
+  HWY_UNROLL(4)
+  for (int v = 0; v < kVecs; ++v) {
+    float* yv = y + v * kLanes;
+    if (accumulate) sum[v] = hn::Add(lanes.Load(yv), sum[v]);
+    lanes.Store(sum[v], yv);
+  }
+}
+
+void ReduceRows(const float* x, float* y, bool accumulate, int64_t rows,
+                int64_t cols, int64_t col_begin, int64_t col_end) {
+  int64_t c = col_begin;
+  for (; c + 4 * kLanes <= col_end; c += 4 * kLanes) {
+    ReduceColumns<4>(x + c, y + c, accumulate, rows, cols, Full());
+  }
+  for (; c + kLanes <= col_end; c += kLanes) {
+    ReduceColumns<1>(x + c, y + c, accumulate, rows, cols, Full());
+  }
+  if (c == col_end) return;
+  ReduceColumns<1>(x + c, y + c, accumulate, rows, cols, Part(col_end - c));
+}
+
+}  // namespace onestep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace onestep::cpu {
+
+HWY_EXPORT(GatherConvert);
+HWY_EXPORT(ReduceRows);
+
+void GatherRows(const void* table, const int32_t* indices, void* y,
+                int64_t row_bytes, int64_t begin, int64_t end) {
+  const char* from = static_cast<const char*>(table);
+  char* to = static_cast<char*>(y);
+  for (int64_t r = begin; r < end; ++r) {
+    std::memcpy(to + r * row_bytes, from + indices[r] * row_bytes,
+                static_cast<size_t>(row_bytes));
+  }
+}
+
+void GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
+                   float* y, int64_t cols, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(GatherConvert)
+  (table, indices, alpha, y, cols, begin, end);
+}
+
+void ReduceRows(const float* x, float* y, bool accumulate, int64_t rows,
+                int64_t cols, int64_t col_begin, int64_t col_end) {
+  HWY_DYNAMIC_DISPATCH(ReduceRows)
+  (x, y, accumulate, rows, cols, col_begin, col_end);
+}
+
+void BroadcastRows(const float* x, float* y, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(x, cols, y + r * cols);
+}
+
+void OneHot(const int32_t* labels, float* y, int64_t rows, int64_t classes) {
+  std::fill_n(y, rows * classes, 0.0f);
+  for (int64_t r = 0; r < rows; ++r) y[r * classes + labels[r]] = 1.0f;
+}
+
+}  // namespace onestep::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels share, compiled once per target: loads and stores that
+// never touch memory beyond the values asked for, and the loop over them.
+
+// Per-target include guard, see hwy/foreach_target.h.
+#if defined(ONESTEP_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ONESTEP_KERNELS_CPU_SIMD_INL_H_
+#undef ONESTEP_KERNELS_CPU_SIMD_INL_H_
+#else
+#define ONESTEP_KERNELS_CPU_SIMD_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace onestep::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using M = hn::Mask<D>;
+
+constexpr int64_t kLanes = hn::MaxLanes(D());
+
+// A whole vector.
+struct Full {
+  HWY_INLINE V Load(const float* p) const { return hn::LoadU(D(), p); }
+  HWY_INLINE void Store(V v, float* p) const { hn::StoreU(v, D(), p); }
+  // v, with `other` in the lanes that are not ours.
+  HWY_INLINE V Or(V v, V /*other*/) const { return v; }
+};
+
+// The first `count` lanes, 1 <= count <= kLanes; Load gives zero in others.
+struct Part {
+  explicit HWY_INLINE Part(int64_t n)
+      : count(static_cast<size_t>(n)), mask(hn::FirstN(D(), count)) {}
+
+  HWY_INLINE V Load(const float* p) const {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    return hn::MaskedLoad(mask, D(), p);
+#else  // Highway's masked load may fault on masked lanes.
+    HWY_ALIGN float lanes[kLanes] = {};
+    for (size_t i = 0; i < count; ++i) lanes[i] = p[i];
+    return hn::Load(D(), lanes);
+#endif
+  }
+  HWY_INLINE void Store(V v, float* p) const {
+    hn::BlendedStore(v, mask, D(), p);
+  }
+  HWY_INLINE V Or(V v, V other) const { return hn::IfThenElse(mask, v, other); }
+
+  size_t count;
+  M mask;
+};
+
+// kLanes bytes as floats.
+HWY_INLINE V LoadU8(const uint8_t* p) {
+  const hn::Rebind<uint8_t, D> du8;
+  const hn::RebindToSigned<D> di;
+  return hn::ConvertTo(D(), hn::PromoteTo(di, hn::LoadU(du8, p)));
+}
+
+// Unlike Max, keeps NaN on every target.
+HWY_INLINE V Relu(V x) {
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(D())), x);
+}
+
+// exp(x) for x <= 0. Highway's Exp makes 0 of NaN, which would hide it.
+HWY_INLINE V ExpOfNonPositive(V x) {
+  const D d;
+  // Below -104 the result is 0; the bound keeps Exp's int32 in range.
+  const V bounded = hn::Max(x, hn::Set(d, -105.0f));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, bounded));
+}
+
+// Calls f(i, lanes) for the vectors of n values: Full ones, then a Part.
+template <class F>
+HWY_INLINE void ForVectors(int64_t n, F f) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) f(i, Full());
+  if (i < n) f(i, Part(n - i));
+}
+
+}  // namespace onestep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // ONESTEP_KERNELS_CPU_SIMD_INL_H_

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace onestep::reference {
+namespace {
+
+// Standard normal distribution; erfc keeps the digits of the left tail.
+double NormalCdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+
+double NormalPdf(double x) {
+  return std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
+}
+
+int64_t Int(double label) { return static_cast<int64_t>(label); }
+
+}  // namespace
+
+void GatherRows(const double* table, const double* indices, double* y,
+                int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      y[r * cols + c] = table[Int(indices[r]) * cols + c];
+    }
+  }
+}
+
+void OneHot(const double* labels, double* y, int64_t rows, int64_t classes) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < classes; ++c) {
+      y[r * classes + c] = c == Int(labels[r]) ? 1 : 0;
+    }
+  }
+}
+
+void Scale(const double* x, double alpha, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
+}
+
+void Add(const double* a, const double* b, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+}
+
+void Mul(const double* a, const double* b, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
+}
+
+void MatMul(const double* a, const double* b, double* c, int64_t m, int64_t n,
+            int64_t k, bool trans_a, bool trans_b) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        sum += (trans_a ? a[p * m + i] : a[i * k + p]) *
+               (trans_b ? b[j * k + p] : b[p * n + j]);
+      }
+      c[i * n + j] = sum;
+    }
+  }
+}
+
+void AddBias(const double* x, const double* b, double* y, int64_t rows,
+             int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      y[r * cols + c] = x[r * cols + c] + b[c];
+    }
+  }
+}
+
+void ReduceRows(const double* x, double* y, int64_t rows, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) {
+    y[c] = 0;
+    for (int64_t r = 0; r < rows; ++r) y[c] += x[r * cols + c];
+  }
+}
+
+void BroadcastRows(const double* x, double* y, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) y[r * cols + c] = x[c];
+  }
+}
+
+// Not max(x, 0), which would turn a NaN into 0.
+void Relu(const double* x, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+void Tanh(const double* x, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+
+void Sigmoid(const double* x, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = 1 / (1 + std::exp(-x[i]));
+}
+
+void Gelu(const double* x, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * NormalCdf(x[i]);
+}
+
+void ReluGrad(const double* y, const double* dy, double* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+void TanhGrad(const double* y, const double* dy, double* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
+}
+
+void SigmoidGrad(const double* y, const double* dy, double* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * y[i] * (1 - y[i]);
+}
+
+void GeluGrad(const double* x, const double* dy, double* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    dx[i] = dy[i] * (NormalCdf(x[i]) + x[i] * NormalPdf(x[i]));
+  }
+}
+
+void Softmax(const double* x, double* y, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* row = x + r * cols;
+    const double max = *std::max_element(row, row + cols);
+    double sum = 0;
+    for (int64_t c = 0; c < cols; ++c) sum += std::exp(row[c] - max);
+    for (int64_t c = 0; c < cols; ++c) {
+      y[r * cols + c] = std::exp(row[c] - max) / sum;
+    }
+  }
+}
+
+void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,
+                 int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = r * cols;
+    double dot = 0;
+    for (int64_t c = 0; c < cols; ++c) dot += dy[row + c] * y[row + c];
+    for (int64_t c = 0; c < cols; ++c) {
+      dx[row + c] = (dy[row + c] - dot) * y[row + c];
+    }
+  }
+}
+
+double NllLoss(const double* logits, const double* labels, int64_t rows,
+               int64_t cols) {
+  double sum = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* row = logits + r * cols;
+    const double max = *std::max_element(row, row + cols);
+    double sum_exp = 0;
+    for (int64_t c = 0; c < cols; ++c) sum_exp += std::exp(row[c] - max);
+    // The large terms first, so that equal ones cancel without a rounding.
+    sum += (max - row[Int(labels[r])]) + std::log(sum_exp);
+  }
+  return sum / static_cast<double>(rows);
+}
+
+void MinusOneHot(const double* p, const double* labels, double* y, int64_t rows,
+                 int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      y[r * cols + c] = p[r * cols + c] - (c == Int(labels[r]) ? 1 : 0);
+    }
+  }
+}
+
+double MseLoss(const double* y, const double* t, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += (y[i] - t[i]) * (y[i] - t[i]);
+  return sum / static_cast<double>(n);
+}
+
+void MseGrad(const double* y, const double* t, double* dy, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    dy[i] = 2 * (y[i] - t[i]) / static_cast<double>(n);
+  }
+}
+
+double CountCorrect(const double* logits, const double* labels, int64_t rows,
+                    int64_t cols) {
+  double count = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* row = logits + r * cols;
+    const bool finite =
+        std::all_of(row, row + cols, [](double z) { return std::isfinite(z); });
+    // max_element gives the first of several largest.
+    const int64_t guess = std::max_element(row, row + cols) - row;
+    if (finite && guess == Int(labels[r])) ++count;
+  }
+  return count;
+}
+
+void SgdUpdate(const double* w, const double* dw, double lr,
+               double weight_decay, double* w_out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double g = dw[i] + weight_decay * w[i];
+    w_out[i] = w[i] - lr * g;
+  }
+}
+
+void MomentumUpdate(const double* w, const double* dw, const double* v,
+                    double lr, double momentum, bool nesterov,
+                    double weight_decay, double* w_out, double* v_out,
+                    int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double g = dw[i] + weight_decay * w[i];
+    const double v_new = momentum * v[i] + g;
+    const double step = nesterov ? g + momentum * v_new : v_new;
+    w_out[i] = w[i] - lr * step;
+    v_out[i] = v_new;
+  }
+}
+
+// Kingma and Ba, 2015, algorithm 1; decoupled: Loshchilov and Hutter, 2019,
+// algorithm 2, with the decay multiplied by lr.
+void AdamUpdate(const double* w, const double* dw, const double* m,
+                const double* v, double lr, double step, double beta1,
+                double beta2, double epsilon, double weight_decay,
+                bool decoupled, double* w_out, double* m_out, double* v_out,
+                int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double g = decoupled ? dw[i] : dw[i] + weight_decay * w[i];
+    const double m_new = beta1 * m[i] + (1 - beta1) * g;
+    const double v_new = beta2 * v[i] + (1 - beta2) * g * g;
+    const double m_hat = m_new / (1 - std::pow(beta1, step));
+    const double v_hat = v_new / (1 - std::pow(beta2, step));
+    const double decay = decoupled ? lr * weight_decay * w[i] : 0;
+    w_out[i] = w[i] - decay - lr * m_hat / (std::sqrt(v_hat) + epsilon);
+    m_out[i] = m_new;
+    v_out[i] = v_new;
+  }
+}
+
+}  // namespace onestep::reference

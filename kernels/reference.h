@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The meaning of every op: plain loops, all values and accumulation in
+// float64. The oracle that every backend is tested against, written for
+// reading. Shapes are as in compiler/ir/ops.def: B rows, C columns.
+#ifndef ONESTEP_KERNELS_REFERENCE_H_
+#define ONESTEP_KERNELS_REFERENCE_H_
+
+#include <cstdint>
+
+namespace onestep::reference {
+
+// y[B,C] = table[indices[r], c]
+void GatherRows(const double* table, const double* indices, double* y,
+                int64_t rows, int64_t cols);
+void OneHot(const double* labels, double* y, int64_t rows, int64_t classes);
+
+void Scale(const double* x, double alpha, double* y, int64_t n);
+void Add(const double* a, const double* b, double* y, int64_t n);
+void Mul(const double* a, const double* b, double* y, int64_t n);
+
+// c[M,N] = op(a) op(b); a is [M,K], or [K,M] when trans_a; b is [K,N], or
+// [N,K] when trans_b.
+void MatMul(const double* a, const double* b, double* c, int64_t m, int64_t n,
+            int64_t k, bool trans_a, bool trans_b);
+void AddBias(const double* x, const double* b, double* y, int64_t rows,
+             int64_t cols);
+void ReduceRows(const double* x, double* y, int64_t rows, int64_t cols);
+void BroadcastRows(const double* x, double* y, int64_t rows, int64_t cols);
+
+void Relu(const double* x, double* y, int64_t n);
+void Tanh(const double* x, double* y, int64_t n);
+void Sigmoid(const double* x, double* y, int64_t n);
+void Gelu(const double* x, double* y, int64_t n);
+// y is the result of the activation, for gelu x its operand.
+void ReluGrad(const double* y, const double* dy, double* dx, int64_t n);
+void TanhGrad(const double* y, const double* dy, double* dx, int64_t n);
+void SigmoidGrad(const double* y, const double* dy, double* dx, int64_t n);
+void GeluGrad(const double* x, const double* dy, double* dx, int64_t n);
+
+void Softmax(const double* x, double* y, int64_t rows, int64_t cols);
+void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,
+                 int64_t cols);
+// Mean over rows of logsumexp(z) - z[label].
+double NllLoss(const double* logits, const double* labels, int64_t rows,
+               int64_t cols);
+void MinusOneHot(const double* p, const double* labels, double* y,
+                 int64_t rows, int64_t cols);
+double MseLoss(const double* y, const double* t, int64_t n);
+void MseGrad(const double* y, const double* t, double* dy, int64_t n);
+double CountCorrect(const double* logits, const double* labels, int64_t rows,
+                    int64_t cols);
+
+void SgdUpdate(const double* w, const double* dw, double lr,
+               double weight_decay, double* w_out, int64_t n);
+void MomentumUpdate(const double* w, const double* dw, const double* v,
+                    double lr, double momentum, bool nesterov,
+                    double weight_decay, double* w_out, double* v_out,
+                    int64_t n);
+void AdamUpdate(const double* w, const double* dw, const double* m,
+                const double* v, double lr, double step, double beta1,
+                double beta2, double epsilon, double weight_decay,
+                bool decoupled, double* w_out, double* m_out, double* v_out,
+                int64_t n);
+
+}  // namespace onestep::reference
+
+#endif  // ONESTEP_KERNELS_REFERENCE_H_

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/chain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status.h"
+
+namespace onestep {
+
+absl::StatusOr<std::unique_ptr<Chain>> Chain::Create(std::vector<Slot> slots,
+                                                     int64_t arena_bytes) {
+  CHECK(!slots.empty() && slots[kScratch].offset < 0);
+  std::unique_ptr<Chain> chain(new Chain);
+  ASSIGN_OR_RETURN(chain->arena_, Buffer::Create(arena_bytes));
+  chain->slots_ = std::move(slots);
+  chain->addresses_.resize(chain->slots_.size());
+  chain->moves_.resize(chain->slots_.size());
+  for (size_t i = 0; i < chain->slots_.size(); ++i) {
+    const Slot& slot = chain->slots_[i];
+    if (slot.offset < 0) continue;
+    CHECK(slot.offset + slot.bytes <= arena_bytes);
+    chain->addresses_[i] = chain->arena_.as<char>() + slot.offset;
+  }
+  return chain;
+}
+
+void Chain::AddStep(StepInfo info, Call call) {
+  infos_.push_back(std::move(info));
+  calls_.push_back(std::move(call));
+}
+
+void Chain::OnMove(int slot, Move move) {
+  if (addresses_[slot] != nullptr) move(addresses_[slot]);
+  moves_[slot].push_back(std::move(move));
+}
+
+void Chain::FillSlot(int slot, float value) {
+  float* const x = static_cast<float*>(addresses_[slot]);
+  std::fill_n(x, slots_[slot].bytes / sizeof(float), value);
+}
+
+void Chain::RequestScratch(int64_t bytes) {
+  scratch_bytes_ = std::max(scratch_bytes_, bytes);
+}
+
+absl::Status Chain::Finish(std::string lowering, std::string plan) {
+  ASSIGN_OR_RETURN(scratch_, Buffer::Create(scratch_bytes_));
+  SetAddress(kScratch, scratch_.data());
+  lowering_ = std::move(lowering);
+  plan_ = std::move(plan);
+  absl::StrAppend(&plan_, "scratch shared by all steps: ", scratch_bytes_,
+                  " bytes\n");
+  return absl::OkStatus();
+}
+
+void Chain::SetAddress(int slot, void* address) {
+  addresses_[slot] = address;
+  for (const Move& move : moves_[slot]) move(address);
+}
+
+absl::Status Chain::Bind(absl::string_view name, void* data,
+                         int64_t stride_bytes) {
+  const auto it =
+      std::find_if(slots_.begin() + 1, slots_.end(),
+                   [&](const Slot& slot) { return slot.name == name; });
+  if (it == slots_.end() || name.empty()) {
+    return absl::NotFoundError(absl::StrCat("bind: no value named ", name));
+  }
+  const int slot = static_cast<int>(it - slots_.begin());
+  SetAddress(slot, data);
+  all_bound_ = false;
+  std::erase_if(streams_, [&](const Stream& s) { return s.slot == slot; });
+  if (stride_bytes != 0) streams_.push_back({slot, stride_bytes});
+  return absl::OkStatus();
+}
+
+absl::Status Chain::CheckBound() {
+  if (all_bound_) return absl::OkStatus();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (addresses_[i] == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("run: ", slots_[i].name, " is not bound"));
+    }
+  }
+  all_bound_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Chain::Run(int64_t n) {
+  RETURN_IF_ERROR(CheckBound());
+  for (int64_t t = 0; t < n; ++t) {
+    for (const Call& call : calls_) call();
+    for (const Stream& s : streams_) {
+      SetAddress(s.slot,
+                 static_cast<char*>(addresses_[s.slot]) + s.stride_bytes);
+    }
+    if (!error_.ok()) return error_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chain::RunStep(int index) {
+  CHECK(index >= 0 && index < std::ssize(calls_));
+  RETURN_IF_ERROR(CheckBound());
+  calls_[index]();
+  return error_;
+}
+
+}  // namespace onestep

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_RUNTIME_CHAIN_H_
+#define ONESTEP_RUNTIME_CHAIN_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/buffer.h"
+#include "runtime/executable.h"
+
+namespace onestep {
+
+// A slot is one place of memory that steps read or write: bound by name from
+// outside, or part of the chain's arena. Steps hold the address of the slot's
+// address, so that binding and striding need not touch them.
+struct Slot {
+  std::string name;  // of a leaf or result; "" for a temporary
+  int64_t bytes = 0;
+  int64_t offset = -1;  // in the arena; -1: only outside memory
+};
+
+// Steps called one after the other: what a CPU lowering makes. All memory is
+// taken by Create; Run allocates nothing.
+class Chain : public Executable {
+ public:
+  // Called with the slot's new address, also once when the step is added.
+  using Move = std::function<void(void*)>;
+  using Call = std::function<void()>;
+
+  static absl::StatusOr<std::unique_ptr<Chain>> Create(std::vector<Slot> slots,
+                                                       int64_t arena_bytes);
+
+  // ---- building, by a lowering ----
+  template <typename T>
+  T* const* address(int slot) const {
+    return reinterpret_cast<T* const*>(&addresses_[slot]);
+  }
+  void AddStep(StepInfo info, Call call);
+  void OnMove(int slot, Move move);
+  // Values of the whole life of the chain, written once here.
+  void FillSlot(int slot, float value);
+  // The first error of a call; Run returns it.
+  void Fail(absl::Status status) { error_.Update(std::move(status)); }
+  // Memory that any step may use while it runs; grows to the largest request.
+  // Its address is valid once Finish was called.
+  static constexpr int kScratch = 0;
+  void RequestScratch(int64_t bytes);
+  // Ends building.
+  absl::Status Finish(std::string lowering, std::string plan);
+
+  // ---- Executable ----
+  absl::Status Bind(absl::string_view name, void* data,
+                    int64_t stride_bytes) override;
+  absl::Status Run(int64_t n) override;
+  absl::Status RunStep(int index) override;
+  const std::vector<StepInfo>& steps() const override { return infos_; }
+  std::string lowering() const override { return lowering_; }
+  const std::string& plan() const override { return plan_; }
+  int64_t arena_bytes() const override {
+    return arena_.bytes() + scratch_.bytes();
+  }
+
+ private:
+  struct Stream {
+    int slot;
+    int64_t stride_bytes;
+  };
+
+  Chain() = default;
+  void SetAddress(int slot, void* address);
+  absl::Status CheckBound();
+
+  std::vector<Slot> slots_;       // slots_[kScratch] is the scratch
+  std::vector<void*> addresses_;  // one per slot; never resized
+  std::vector<std::vector<Move>> moves_;
+  std::vector<Stream> streams_;
+  std::vector<StepInfo> infos_;
+  std::vector<Call> calls_;
+  Buffer arena_;
+  Buffer scratch_;
+  int64_t scratch_bytes_ = 0;
+  bool all_bound_ = false;
+  absl::Status error_;
+  std::string lowering_;
+  std::string plan_;
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_RUNTIME_CHAIN_H_

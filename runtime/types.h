@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_RUNTIME_TYPES_H_
+#define ONESTEP_RUNTIME_TYPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace onestep {
+
+enum class DType : uint8_t { kF32, kU8, kI32 };
+
+// "f32", "u8", "i32".
+const char* DTypeName(DType dtype);
+int64_t DTypeBytes(DType dtype);
+
+// The type of a tensor: row-major, dense. No dims is a scalar.
+struct TensorType {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> dims;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  int64_t num_elements() const;
+  int64_t bytes() const { return num_elements() * DTypeBytes(dtype); }
+  // "f32[32,128]", "f32[]".
+  std::string ToString() const;
+
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+// f32 with these dims; the common case.
+inline TensorType F32(std::vector<int64_t> dims) {
+  return TensorType{DType::kF32, std::move(dims)};
+}
+
+}  // namespace onestep
+
+#endif  // ONESTEP_RUNTIME_TYPES_H_

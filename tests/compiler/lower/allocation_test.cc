@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step creates no primitive and our code allocates nothing: every call of
+// the C library's allocator and of dnnl_primitive_create is counted here.
+// Not built with sanitizers, which bring their own allocator.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "compiler/compiler.h"
+#include "tests/status_matchers.h"
+#include "trainer/model.h"
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+std::atomic<int> primitives{0};
+void Count() {
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t n) {
+  Count();
+  return __libc_malloc(n);
+}
+void* calloc(size_t n, size_t size) {
+  Count();
+  return __libc_calloc(n, size);
+}
+void* realloc(void* p, size_t n) {
+  Count();
+  return __libc_realloc(p, n);
+}
+void* aligned_alloc(size_t alignment, size_t n) {
+  Count();
+  return __libc_memalign(alignment, n);
+}
+int posix_memalign(void** p, size_t alignment, size_t n) {
+  Count();
+  *p = __libc_memalign(alignment, n);
+  return *p == nullptr ? ENOMEM : 0;
+}
+
+dnnl_status_t dnnl_primitive_create(dnnl_primitive_t* primitive,
+                                    const_dnnl_primitive_desc_t desc) {
+  ++primitives;
+  static const auto next = reinterpret_cast<decltype(&dnnl_primitive_create)>(
+      dlsym(RTLD_NEXT, "dnnl_primitive_create"));
+  return next(primitive, desc);
+}
+}
+
+namespace onestep {
+namespace {
+
+// A compiled train step with everything bound.
+struct Step {
+  Compiled compiled;
+  std::vector<Tensor> params, state;
+  std::vector<uint8_t> images;
+  std::vector<int32_t> labels, indices;
+  float lr = 0.01f, count = 1;
+
+  Executable& executable() { return *compiled.executable; }
+};
+
+Step MakeStep(const CompileOptions& options, OptimizerKind kind) {
+  constexpr int64_t kRows = 64, kBatch = 8;
+  ModelSpec model;
+  model.widths = {20, 9, 5};
+  OptimizerSpec optimizer;
+  optimizer.kind = kind;
+  Step step;
+  step.compiled =
+      Compile(*BuildTrainStep(model, optimizer, kRows, kBatch), options)
+          .value();
+  step.params = InitParams(model, Init::kHe, 1).value();
+  step.state = InitOptimizerState(model, optimizer).value();
+  step.images.assign(kRows * 20, 7);
+  step.labels.assign(kRows, 3);
+  step.indices.resize(kBatch);
+  for (int i = 0; i < kBatch; ++i) step.indices[i] = i * 5;
+  return step;
+}
+
+void BindAll(Step& step) {
+  Executable& e = step.executable();
+  for (std::vector<Tensor>* tensors : {&step.params, &step.state}) {
+    for (Tensor& t : *tensors) ASSERT_OK(e.Bind(t.name, t.data.data()));
+  }
+  ASSERT_OK(e.Bind("images", step.images.data()));
+  ASSERT_OK(e.Bind("labels", step.labels.data()));
+  ASSERT_OK(e.Bind("indices", step.indices.data()));
+  ASSERT_OK(e.Bind("lr", &step.lr));
+  if (step.compiled.graph.FindLeaf("step") != nullptr) {
+    ASSERT_OK(e.Bind("step", &step.count));
+  }
+}
+
+// Allocations of one step, ours and the library's.
+void ExpectNoneOfOurs(Step& step, const std::string& name) {
+  Executable& e = step.executable();
+  ASSERT_OK(e.Run(3));
+  const int created = primitives;
+  std::map<bool, int> by_library;
+  for (int i = 0; i < static_cast<int>(e.steps().size()); ++i) {
+    allocations = 0;
+    counting = true;
+    const absl::Status status = e.RunStep(i);
+    counting = false;
+    ASSERT_OK(status);
+    by_library[e.steps()[i].library] += allocations;
+  }
+  allocations = 0;
+  counting = true;
+  const absl::Status status = e.Run(10);
+  counting = false;
+  ASSERT_OK(status);
+  std::printf("%s: %zu steps, ours %d, inside oneDNN %d allocations a step\n",
+              name.c_str(), e.steps().size(), by_library[false],
+              by_library[true]);
+  EXPECT_EQ(by_library[false], 0) << name;
+  EXPECT_EQ(allocations, 10 * by_library[true]) << name;
+  EXPECT_EQ(primitives, created) << name << " created primitives in a step";
+}
+
+TEST(AllocationTest, OurCodeAllocatesNothingInAStep) {
+  for (bool fuse : {false, true}) {
+    for (Kernels kernels : {Kernels::kOnednn, Kernels::kLoops}) {
+      for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
+        CompileOptions options;
+        options.fuse = fuse;
+        options.kernels = kernels;
+        Step step = MakeStep(options, kind);
+        BindAll(step);
+        ExpectNoneOfOurs(
+            step, std::string(fuse ? "fused, " : "unfused, ") +
+                      ToString(kernels) +
+                      (kind == OptimizerKind::kSgd ? ", sgd" : ", adam"));
+      }
+    }
+  }
+}
+
+TEST(AllocationTest, TheCountersCount) {
+  const int created = primitives;
+  CompileOptions options;
+  options.kernels = Kernels::kOnednn;
+  Step step = MakeStep(options, OptimizerKind::kSgd);
+  EXPECT_GT(primitives, created);
+  allocations = 0;
+  counting = true;
+  std::string* volatile s = new std::string(1000, 'x');
+  counting = false;
+  delete s;
+  EXPECT_GE(allocations, 2);
+}
+
+}  // namespace
+}  // namespace onestep

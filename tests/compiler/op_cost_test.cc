@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/graph.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/autodiff.h"
+#include "tests/status_matchers.h"
+
+namespace onestep {
+namespace {
+
+// The cost of the last node of the graph with this body.
+OpCost CostOf(const std::string& body) {
+  absl::StatusOr<Graph> graph =
+      ParseGraph(absl::StrCat("graph {\n", body, "\n}\n"));
+  EXPECT_OK(graph);
+  if (!graph.ok()) return {-1, -1};
+  const Node& node = *graph->nodes().back();
+  return node.def().cost(node);
+}
+
+TEST(OpCostTest, MatMulCountsTwoFlopsPerMultiplyAdd) {
+  const OpCost cost = CostOf(R"(
+    %a = input f32[3,7]
+    %b = input f32[7,17]
+    %0 = matmul(%a, %b) : f32[3,17])");
+  EXPECT_EQ(cost.flops, 2 * 3 * 7 * 17);
+  EXPECT_EQ(cost.bytes, 4 * (3 * 7 + 7 * 17 + 3 * 17));
+}
+
+TEST(OpCostTest, MatMulTakesItsInnerSizeFromATransposedOperand) {
+  EXPECT_EQ(CostOf(R"(
+    %a = input f32[7,3]
+    %b = input f32[17,7]
+    %0 = matmul(%a, %b) {trans_a=true, trans_b=true} : f32[3,17])")
+                .flops,
+            2 * 3 * 7 * 17);
+}
+
+TEST(OpCostTest, MatMulAddsItsEpilogue) {
+  const OpCost cost = CostOf(R"(
+    %a = input f32[3,7]
+    %b = input f32[7,17]
+    %bias = input f32[17]
+    %0 = matmul(%a, %b, %bias) {bias=true, activation=relu} : f32[3,17])");
+  EXPECT_EQ(cost.flops, 2 * 3 * 7 * 17 + 2 * 3 * 17);
+  EXPECT_EQ(cost.bytes, 4 * (3 * 7 + 7 * 17 + 17 + 3 * 17));
+}
+
+// Two matmuls forward; backward two for the second layer but only dW for the
+// first, whose input needs no gradient.
+TEST(OpCostTest, TheTrainStepOfAnMlpHasTheKnownMatMulFlops) {
+  constexpr int kBatch = 32;
+  ASSERT_OK_AND_ASSIGN(Graph graph, ParseGraph(R"(graph {
+    %x = input f32[32,784]
+    %labels = input i32[32]
+    %w1 = param f32[784,128]
+    %b1 = param f32[128]
+    %w2 = param f32[128,10]
+    %b2 = param f32[10]
+    %0 = matmul(%x, %w1) : f32[32,128]
+    %1 = add_bias(%0, %b1) : f32[32,128]
+    %2 = relu(%1) : f32[32,128]
+    %3 = matmul(%2, %w2) : f32[32,10]
+    %4 = add_bias(%3, %b2) : f32[32,10]
+    %5 = nll_loss(%4, %labels) : f32[]
+    result loss = %5
+  })"));
+  std::vector<Value> params;
+  for (const char* name : {"w1", "b1", "w2", "b2"}) {
+    params.push_back(graph.FindLeaf(name)->result());
+  }
+  ASSERT_OK(Gradients(graph, graph.outputs()[0].value, params));
+  double flops = 0;
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == OpKind::kMatMul) flops += node->def().cost(*node).flops;
+  }
+  EXPECT_EQ(flops / kBatch, 2 * (2 * 784 * 128 + 3 * 128 * 10));
+}
+
+TEST(OpCostTest, GathersReadOnlyTheGatheredRows) {
+  const OpCost rows = CostOf(R"(
+    %table = input u8[60000,784]
+    %indices = input i32[32]
+    %0 = gather_rows(%table, %indices) : u8[32,784])");
+  EXPECT_EQ(rows.flops, 0);
+  EXPECT_EQ(rows.bytes, 4 * 32 + 2 * 32 * 784);
+  const OpCost convert = CostOf(R"(
+    %table = input u8[60000,784]
+    %indices = input i32[32]
+    %0 = gather_convert(%table, %indices) {alpha=0.5} : f32[32,784])");
+  EXPECT_EQ(convert.flops, 32 * 784);
+  EXPECT_EQ(convert.bytes, 4 * 32 + 32 * 784 + 4 * 32 * 784);
+}
+
+TEST(OpCostTest, LossGradReadsOnlyTheGatheredLabels) {
+  const OpCost cost = CostOf(R"(
+    %z = input f32[32,10]
+    %labels = input i32[60000]
+    %indices = input i32[32]
+    %0:3 = loss_grad(%z, %labels, %indices) {gather=true} : f32[], f32[32,10], f32[])");
+  EXPECT_EQ(cost.bytes, 4 * (2 * 320 + 2 * 32 + 2));
+  EXPECT_EQ(cost.flops, 7 * 320 + 5 * 32);
+}
+
+TEST(OpCostTest, UpdatesReadAndWriteTheirState) {
+  const OpCost sgd = CostOf(R"(
+    %w = param f32[7,3]
+    %dw = input f32[7,3]
+    %lr = input f32[]
+    %0 = sgd_update(%w, %dw, %lr) : f32[7,3])");
+  EXPECT_EQ(sgd.flops, 2 * 21);
+  EXPECT_EQ(sgd.bytes, 4 * (3 * 21 + 1));
+  const OpCost decayed = CostOf(R"(
+    %w = param f32[7,3]
+    %dw = input f32[7,3]
+    %v = param f32[7,3]
+    %lr = input f32[]
+    %0:2 = momentum_update(%w, %dw, %v, %lr) {nesterov=true, weight_decay=0.1} : f32[7,3], f32[7,3])");
+  EXPECT_EQ(decayed.flops, (4 + 2 + 2) * 21);
+  EXPECT_EQ(decayed.bytes, 4 * (5 * 21 + 1));
+}
+
+TEST(OpCostTest, BroadcastsAndCastsMoveBytesOnly) {
+  const OpCost broadcast = CostOf(R"(
+    %x = input f32[17]
+    %0 = broadcast_rows(%x) {rows=3} : f32[3,17])");
+  EXPECT_EQ(broadcast.flops, 0);
+  EXPECT_EQ(broadcast.bytes, 4 * (17 + 3 * 17));
+  const OpCost cast = CostOf(R"(
+    %x = input u8[3,17]
+    %0 = cast(%x) : f32[3,17])");
+  EXPECT_EQ(cast.flops, 0);
+  EXPECT_EQ(cast.bytes, 5 * 3 * 17);
+}
+
+TEST(OpCostTest, ElementwiseOpsCountTheirFormulaPerElement) {
+  const std::vector<std::pair<OpKind, double>> ops = {
+      {OpKind::kScale, 1},       {OpKind::kRelu, 1},
+      {OpKind::kTanh, 1},        {OpKind::kSigmoid, 4},
+      {OpKind::kGelu, 5},        {OpKind::kAdd, 1},
+      {OpKind::kMul, 1},         {OpKind::kReluGrad, 1},
+      {OpKind::kTanhGrad, 3},    {OpKind::kSigmoidGrad, 3},
+      {OpKind::kGeluGrad, 11},   {OpKind::kSoftmax, 5},
+      {OpKind::kSoftmaxGrad, 4}, {OpKind::kMseGrad, 2}};
+  for (const auto& [kind, flops] : ops) {
+    SCOPED_TRACE(GetOpDef(kind).name);
+    Graph graph;
+    const Value x = graph.AddInput("x", F32({3, 17}));
+    const int operands = GetOpDef(kind).min_operands;
+    const Value y = graph.Add(kind, std::vector<Value>(operands, x));
+    const OpCost cost = GetOpDef(kind).cost(*y.node);
+    EXPECT_EQ(cost.flops, flops * 3 * 17);
+    EXPECT_EQ(cost.bytes, 4 * (operands + 1) * 3 * 17);
+  }
+}
+
+TEST(OpCostTest, LossesAddTheirWorkPerRow) {
+  const std::string leaves = R"(
+    %z = input f32[3,17]
+    %labels = input i32[3]
+    )";
+  const OpCost nll = CostOf(leaves + "%0 = nll_loss(%z, %labels) : f32[]");
+  EXPECT_EQ(nll.flops, 4 * 3 * 17 + 4 * 3);
+  EXPECT_EQ(nll.bytes, 4 * (3 * 17 + 3 + 1));
+  const OpCost minus =
+      CostOf(leaves + "%0 = minus_one_hot(%z, %labels) : f32[3,17]");
+  EXPECT_EQ(minus.flops, 3);
+  EXPECT_EQ(minus.bytes, 4 * (2 * 3 * 17 + 3));
+}
+
+TEST(OpCostTest, LeavesAreFree) {
+  const OpCost cost = CostOf("%x = input f32[3,17]");
+  EXPECT_EQ(cost.flops, 0);
+  EXPECT_EQ(cost.bytes, 0);
+}
+
+TEST(OpCostTest, ActivationGradAddsItsBiasSum) {
+  const OpCost cost = CostOf(R"(
+    %y = input f32[3,17]
+    %dy = input f32[3,17]
+    %0:2 = activation_grad(%y, %dy) {activation=tanh, bias=grad} : f32[3,17], f32[17])");
+  EXPECT_EQ(cost.flops, (3 + 1) * 3 * 17);
+  EXPECT_EQ(cost.bytes, 4 * (3 * 3 * 17 + 17));
+}
+
+}  // namespace
+}  // namespace onestep

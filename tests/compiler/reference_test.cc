@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference loops against numbers worked out by hand.
+#include "kernels/reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace onestep::reference {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Pointwise;
+
+using Tensor = std::vector<double>;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+// Sums of a few float64 values of size 1.
+constexpr double kRounding = 1e-15;
+
+double NllOf(const Tensor& logits, double label) {
+  return NllLoss(logits.data(), &label, 1, std::ssize(logits));
+}
+
+Tensor SoftmaxOf(const Tensor& logits) {
+  Tensor p(logits.size());
+  Softmax(logits.data(), p.data(), 1, std::ssize(logits));
+  return p;
+}
+
+TEST(ReferenceLossTest, TwoEqualHugeLogitsLoseLogTwo) {
+  EXPECT_NEAR(NllOf({1e8, 1e8}, 0), 0.69314718055994531, kRounding);
+  EXPECT_THAT(SoftmaxOf({1e8, 1e8}), ElementsAre(0.5, 0.5));
+}
+
+TEST(ReferenceLossTest, AFarWrongLogitLosesItsDistance) {
+  EXPECT_DOUBLE_EQ(NllOf({1e4, 0}, 1), 10000);
+  EXPECT_DOUBLE_EQ(NllOf({-431, 279, 427}, 0), 858);
+}
+
+TEST(ReferenceLossTest, AFarWrongLogitHasAUnitGradient) {
+  const double label = 0;
+  Tensor p = SoftmaxOf({-431, 279, 427});
+  MinusOneHot(p.data(), &label, p.data(), 1, 3);
+  // exp(279 - 427) = 5e-65 remains in the middle.
+  EXPECT_THAT(p, Pointwise(DoubleNear(1e-60), {-1.0, 0.0, 1.0}));
+}
+
+TEST(ReferenceLossTest, TenEqualLogitsLoseLogTen) {
+  EXPECT_NEAR(NllOf(Tensor(10, 0.0), 7), 2.3025850929940457, kRounding);
+}
+
+TEST(ReferenceLossTest, NllIsTheMeanOverRows) {
+  const Tensor logits = {0, 0, 1e4, 0}, labels = {0, 1};
+  EXPECT_DOUBLE_EQ(NllLoss(logits.data(), labels.data(), 2, 2),
+                   (std::log(2) + 1e4) / 2);
+}
+
+TEST(ReferenceLossTest, SoftmaxGradRemovesTheMeanOfDy) {
+  const Tensor y = {0.5, 0.25, 0.25}, dy = {2, 4, 0};  // dot is 2
+  Tensor dx(3);
+  SoftmaxGrad(y.data(), dy.data(), dx.data(), 1, 3);
+  EXPECT_THAT(dx, ElementsAre(0, 0.5, -0.5));
+}
+
+TEST(ReferenceLossTest, MseIsTheMeanOverAllElements) {
+  const Tensor y = {1, 2, 3, 4}, t = {1, 0, 3, 0};
+  EXPECT_EQ(MseLoss(y.data(), t.data(), 4), 5);
+  Tensor dy(4);
+  MseGrad(y.data(), t.data(), dy.data(), 4);
+  EXPECT_THAT(dy, ElementsAre(0, 1, 0, 2));
+}
+
+TEST(ReferenceCountCorrectTest, TheFirstOfEqualLargestIsTheGuess) {
+  const Tensor logits = {3, 7, 7, 3, 7, 7}, labels = {1, 2};
+  EXPECT_EQ(CountCorrect(logits.data(), labels.data(), 2, 3), 1);
+}
+
+TEST(ReferenceCountCorrectTest, ARowThatIsNotFiniteIsWrong) {
+  const Tensor logits = {kInf, 0, kNan, 0, 1, -kInf, 1, 0};
+  const Tensor labels = {0, 0, 0, 0};
+  EXPECT_EQ(CountCorrect(logits.data(), labels.data(), 4, 2), 1);
+}
+
+TEST(ReferenceRowsTest, GatherRowsCopiesTheRowsOfItsIndices) {
+  const Tensor table = {0, 1, 10, 11, 20, 21}, indices = {2, 0, 2};
+  Tensor y(6);
+  GatherRows(table.data(), indices.data(), y.data(), 3, 2);
+  EXPECT_THAT(y, ElementsAre(20, 21, 0, 1, 20, 21));
+}
+
+TEST(ReferenceRowsTest, OneHotMarksTheLabel) {
+  const Tensor labels = {2, 0};
+  Tensor y(6, -1);
+  OneHot(labels.data(), y.data(), 2, 3);
+  EXPECT_THAT(y, ElementsAre(0, 0, 1, 1, 0, 0));
+}
+
+TEST(ReferenceRowsTest, AddBiasReduceAndBroadcastWorkOverColumns) {
+  const Tensor x = {1, 2, 3, 4, 5, 6}, b = {10, 20, 30};
+  Tensor y(6), sums(3);
+  AddBias(x.data(), b.data(), y.data(), 2, 3);
+  EXPECT_THAT(y, ElementsAre(11, 22, 33, 14, 25, 36));
+  ReduceRows(x.data(), sums.data(), 2, 3);
+  EXPECT_THAT(sums, ElementsAre(5, 7, 9));
+  BroadcastRows(b.data(), y.data(), 2, 3);
+  EXPECT_THAT(y, ElementsAre(10, 20, 30, 10, 20, 30));
+}
+
+TEST(ReferenceElementwiseTest, ScaleAddAndMulWorkElementByElement) {
+  const Tensor a = {1, -2}, b = {3, 5};
+  Tensor y(2);
+  Scale(a.data(), 0.5, y.data(), 2);
+  EXPECT_THAT(y, ElementsAre(0.5, -1));
+  Add(a.data(), b.data(), y.data(), 2);
+  EXPECT_THAT(y, ElementsAre(4, 3));
+  Mul(a.data(), b.data(), y.data(), 2);
+  EXPECT_THAT(y, ElementsAre(3, -10));
+}
+
+// a = [1 2 3; 4 5 6], b = [1 0; 2 1; 0 3].
+TEST(ReferenceMatMulTest, AllFourTranspositionsGiveTheSameProduct) {
+  const Tensor a = {1, 2, 3, 4, 5, 6}, at = {1, 4, 2, 5, 3, 6};
+  const Tensor b = {1, 0, 2, 1, 0, 3}, bt = {1, 2, 0, 0, 1, 3};
+  for (bool trans_a : {false, true}) {
+    for (bool trans_b : {false, true}) {
+      Tensor c(4);
+      MatMul(trans_a ? at.data() : a.data(), trans_b ? bt.data() : b.data(),
+             c.data(), 2, 2, 3, trans_a, trans_b);
+      EXPECT_THAT(c, ElementsAre(5, 11, 14, 23)) << trans_a << trans_b;
+    }
+  }
+}
+
+TEST(ReferenceActivationTest, HasTheKnownValuesAtOne) {
+  const double x = 1;
+  double y = 0;
+  Relu(&x, &y, 1);
+  EXPECT_EQ(y, 1);
+  Tanh(&x, &y, 1);
+  EXPECT_NEAR(y, 0.76159415595576489, kRounding);
+  Sigmoid(&x, &y, 1);
+  EXPECT_NEAR(y, 0.73105857863000487, kRounding);
+  Gelu(&x, &y, 1);
+  EXPECT_NEAR(y, 0.84134474606854293, kRounding);
+}
+
+TEST(ReferenceActivationTest, StaysFiniteFarOut) {
+  const Tensor x = {-1e4, 1e4};
+  Tensor y(2);
+  Sigmoid(x.data(), y.data(), 2);
+  EXPECT_THAT(y, ElementsAre(0, 1));
+  Tanh(x.data(), y.data(), 2);
+  EXPECT_THAT(y, ElementsAre(-1, 1));
+  Gelu(x.data(), y.data(), 2);
+  EXPECT_THAT(y, ElementsAre(0, 1e4));
+}
+
+TEST(ReferenceActivationTest, GeluKeepsItsLeftTail) {
+  const double x = -10;
+  double y = 0;
+  Gelu(&x, &y, 1);
+  EXPECT_NEAR(y, -7.6198530241605e-23, 1e-35);
+}
+
+TEST(ReferenceActivationTest, ReluPassesNanOnAndHasNoSlopeAtZero) {
+  double y = 0;
+  Relu(&kNan, &y, 1);
+  EXPECT_TRUE(std::isnan(y));
+  const double zero = 0, dy = 1;
+  double dx = -1;
+  ReluGrad(&zero, &dy, &dx, 1);
+  EXPECT_EQ(dx, 0);
+}
+
+double SgdOf(double weight_decay) {
+  const double w = 1, dw = 0.5;
+  double w_new = 0;
+  SgdUpdate(&w, &dw, 0.1, weight_decay, &w_new, 1);
+  return w_new;
+}
+
+TEST(ReferenceUpdateTest, SgdStepsAgainstTheGradientAndItsDecay) {
+  EXPECT_NEAR(SgdOf(0), 0.95, kRounding);
+  EXPECT_NEAR(SgdOf(0.1), 0.94, kRounding);  // g = 0.5 + 0.1 * 1
+}
+
+// w', v' of one step from w = 1, dw = 0.5, v = 0.2.
+Tensor MomentumOf(bool nesterov, double weight_decay) {
+  const double w = 1, dw = 0.5, v = 0.2;
+  Tensor out(2);
+  MomentumUpdate(&w, &dw, &v, 0.1, 0.9, nesterov, weight_decay, &out[0],
+                 &out[1], 1);
+  return out;
+}
+
+TEST(ReferenceUpdateTest, MomentumTakesTheHandComputedStep) {
+  EXPECT_THAT(MomentumOf(false, 0),
+              Pointwise(DoubleNear(kRounding), {0.932, 0.68}));
+  EXPECT_THAT(MomentumOf(false, 0.1),  // g = 0.6
+              Pointwise(DoubleNear(kRounding), {0.922, 0.78}));
+}
+
+TEST(ReferenceUpdateTest, NesterovLooksAhead) {
+  EXPECT_THAT(MomentumOf(true, 0),  // 1 - 0.1 (0.5 + 0.9 * 0.68)
+              Pointwise(DoubleNear(kRounding), {0.8888, 0.68}));
+}
+
+// w', m', v' of a step from {w, m, v}.
+Tensor AdamOf(const Tensor& state, double dw, double step, double epsilon,
+              double weight_decay, bool decoupled) {
+  Tensor out(3);
+  AdamUpdate(&state[0], &dw, &state[1], &state[2], 0.1, step, 0.9, 0.999,
+             epsilon, weight_decay, decoupled, &out[0], &out[1], &out[2], 1);
+  return out;
+}
+
+TEST(ReferenceUpdateTest, AdamTakesTwoHandComputedSteps) {
+  // mhat = 0.5, vhat = 0.25: a whole lr.
+  const Tensor first = AdamOf({1, 0, 0}, 0.5, 1, 0, 0, false);
+  EXPECT_THAT(first, Pointwise(DoubleNear(1e-14), {0.9, 0.05, 0.00025}));
+  // mhat = 0.02 / 0.19, vhat = 0.00031225 / 0.001999. 1 - 0.999^t loses three
+  // digits.
+  EXPECT_THAT(
+      AdamOf({0.9, 0.05, 0.00025}, -0.25, 2, 0, 0, false),
+      Pointwise(DoubleNear(1e-13), {0.8733662960339598, 0.02, 0.00031225}));
+}
+
+TEST(ReferenceUpdateTest, AdamAddsEpsilonOutsideTheRoot) {
+  // 1 - 0.1 * 0.5 / (0.5 + 0.5)
+  EXPECT_NEAR(AdamOf({1, 0, 0}, 0.5, 1, 0.5, 0, false)[0], 0.95, 1e-14);
+}
+
+TEST(ReferenceUpdateTest, AdamDecaysThroughTheGradient) {
+  // g = 0.6: m' = 0.06, v' = 0.00036; the step is still a whole lr.
+  EXPECT_THAT(AdamOf({1, 0, 0}, 0.5, 1, 0, 0.1, false),
+              Pointwise(DoubleNear(1e-14), {0.9, 0.06, 0.00036}));
+}
+
+TEST(ReferenceUpdateTest, AdamWDecaysTheWeightItself) {
+  // 1 - 0.1 * 0.1 * 1 - 0.1; the moments see the plain gradient.
+  EXPECT_THAT(AdamOf({1, 0, 0}, 0.5, 1, 0, 0.1, true),
+              Pointwise(DoubleNear(1e-14), {0.89, 0.05, 0.00025}));
+}
+
+}  // namespace
+}  // namespace onestep::reference

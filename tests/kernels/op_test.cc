@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every op on every kernel set of the chain against the float64 oracle.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/ir/text.h"
+#include "tests/kernels/op_cases.h"
+#include "tests/oracle.h"
+#include "tests/run_chain.h"
+#include "tests/status_matchers.h"
+
+namespace onestep {
+namespace {
+
+// fp32 sums of up to 129 products of unit normals: each rounding is 6e-8
+// relative, so that the squared error stays near 1e-14 of the squared norm;
+// 1e-11 leaves room for cancellation and for the 1.5e-7 of erf and exp.
+constexpr double kNmse = 1e-11;
+
+void ExpectOracle(KernelChoice choice, int threads) {
+  ForEachOpCase([&](const OpCase& c) {
+    SCOPED_TRACE(c.name);
+    ASSERT_OK_AND_ASSIGN(const TensorMap want, Evaluate(c.graph, c.bindings));
+    ASSERT_OK_AND_ASSIGN(const TensorMap got,
+                         RunChain(c.graph, c.bindings, choice, threads));
+    ASSERT_EQ(got.size(), want.size());
+    for (const auto& [name, values] : want) {
+      EXPECT_LE(Nmse(got.at(name), values), kNmse) << name << " of\n"
+                                                   << PrintGraph(c.graph);
+    }
+  });
+}
+
+TEST(OpTest, LoopsEqualTheOracleOnOneThread) {
+  ExpectOracle(KernelChoice::kLoops, 1);
+}
+
+TEST(OpTest, LoopsEqualTheOracleOnThreeThreads) {
+  ExpectOracle(KernelChoice::kLoops, 3);
+}
+
+TEST(OpTest, OnednnEqualsTheOracleOnOneThread) {
+  ExpectOracle(KernelChoice::kOnednn, 1);
+}
+
+TEST(OpTest, OnednnEqualsTheOracleOnTwoThreads) {
+  ExpectOracle(KernelChoice::kOnednn, 2);
+}
+
+TEST(OpTest, EveryOpButLeavesHasACase) {
+  std::set<OpKind> seen;
+  ForEachOpCase([&](const OpCase& c) { seen.insert(c.op); });
+  for (const OpDef& def : AllOps()) {
+    if (def.Has(kLeaf) || def.kind == OpKind::kConstant) continue;
+    EXPECT_TRUE(seen.count(def.kind)) << def.name;
+  }
+}
+
+TEST(OpTest, AConstantIsThereBeforeTheFirstStep) {
+  ASSERT_OK_AND_ASSIGN(Graph graph, ParseGraph(R"(graph {
+    %x = input f32[3]
+    %0 = constant() {value=2.5} : f32[3]
+    %1 = mul(%x, %0) : f32[3]
+    result y = %1
+  })"));
+  ASSERT_OK_AND_ASSIGN(const TensorMap got, RunChain(graph, {{"x", {1, 2, 3}}},
+                                                     KernelChoice::kLoops, 1));
+  EXPECT_EQ(got.at("y"), (std::vector<double>{2.5, 5, 7.5}));
+}
+
+// What oneDNN has a primitive for, so that "one primitive per op" is no
+// accident of this machine's library.
+TEST(OpTest, OnednnRunsTheLargeOps) {
+  std::set<OpKind> library;
+  ForEachOpCase([&](const OpCase& c) {
+    Graph graph = c.graph.Clone();
+    ASSERT_OK_AND_ASSIGN(const auto chain,
+                         LowerToChain(graph, KernelChoice::kOnednn, 1));
+    if (chain->steps()[0].library) library.insert(c.op);
+  });
+  for (OpKind op : {OpKind::kMatMul, OpKind::kAddBias, OpKind::kRelu,
+                    OpKind::kReluGrad, OpKind::kSoftmax, OpKind::kScale,
+                    OpKind::kAdd, OpKind::kSgdUpdate, OpKind::kGelu}) {
+    EXPECT_TRUE(library.count(op)) << GetOpDef(op).name;
+  }
+}
+
+}  // namespace
+}  // namespace onestep

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/oracle.h"
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/reference.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+using Tensor = std::vector<double>;
+
+int64_t Rows(const TensorType& type) { return type.dims[0]; }
+int64_t Cols(const TensorType& type) {
+  return type.rank() == 2 ? type.dims[1] : 1;
+}
+
+void Activate(Activation activation, const double* x, double* y, int64_t n) {
+  switch (activation) {
+    case Activation::kNone:
+      return reference::Scale(x, 1, y, n);
+    case Activation::kRelu:
+      return reference::Relu(x, y, n);
+    case Activation::kTanh:
+      return reference::Tanh(x, y, n);
+    case Activation::kSigmoid:
+      return reference::Sigmoid(x, y, n);
+    case Activation::kGelu:
+      return reference::Gelu(x, y, n);
+  }
+}
+
+void ActivateGrad(Activation activation, const double* y, const double* dy,
+                  double* dx, int64_t n) {
+  switch (activation) {
+    case Activation::kNone:
+      return reference::Scale(dy, 1, dx, n);
+    case Activation::kRelu:
+      return reference::ReluGrad(y, dy, dx, n);
+    case Activation::kTanh:
+      return reference::TanhGrad(y, dy, dx, n);
+    case Activation::kSigmoid:
+      return reference::SigmoidGrad(y, dy, dx, n);
+    case Activation::kGelu:
+      return reference::GeluGrad(y, dy, dx, n);
+  }
+}
+
+// One node: operands in, results out.
+struct Step {
+  const Node& node;
+  std::vector<const double*> in;
+  std::vector<Tensor>& out;
+
+  const TensorType& in_type(int i) const { return node.operands[i].type(); }
+  double* y(int i = 0) const { return out[i].data(); }
+  int64_t n() const { return node.types[0].num_elements(); }
+
+  void MatMul() const;
+  void LossGrad() const;
+  void ActivationGrad() const;
+  void SumBias(BiasGrad bias, const double* dx, int64_t rows, const double* b,
+               Tensor& db) const;
+  void Run() const;
+};
+
+void Step::MatMul() const {
+  const auto& attrs = node.as<MatMulAttrs>();
+  const int64_t m = Rows(node.types[0]), n = Cols(node.types[0]);
+  const int64_t k = in_type(0).dims[attrs.trans_a ? 0 : 1];
+  reference::MatMul(in[0], in[1], y(), m, n, k, attrs.trans_a, attrs.trans_b);
+  size_t next = 2;
+  if (attrs.bias) reference::AddBias(y(), in[next++], y(), m, n);
+  if (attrs.accumulate) reference::Add(in[next++], y(), y(), m * n);
+  Activate(attrs.activation, y(), y(), m * n);
+}
+
+// db = column sums of dx, or b + db.
+void Step::SumBias(BiasGrad bias, const double* dx, int64_t rows,
+                   const double* b, Tensor& db) const {
+  const int64_t cols = std::ssize(db);
+  reference::ReduceRows(dx, db.data(), rows, cols);
+  if (bias == BiasGrad::kUpdate) {
+    reference::Add(b, db.data(), db.data(), cols);
+  }
+}
+
+void Step::LossGrad() const {
+  const auto& attrs = node.as<LossGradAttrs>();
+  const int64_t rows = Rows(in_type(0)), cols = Cols(in_type(0));
+  const double* logits = in[0];
+  Tensor labels(rows);
+  if (attrs.gather) {
+    reference::GatherRows(in[1], in[2], labels.data(), rows, 1);
+  } else {
+    labels.assign(in[1], in[1] + rows);
+  }
+  size_t next = attrs.gather ? 3 : 2;
+  double* d = y(1);
+  switch (attrs.loss) {
+    case Loss::kSoftmaxXent:
+      *y(0) = reference::NllLoss(logits, labels.data(), rows, cols);
+      reference::Softmax(logits, d, rows, cols);
+      reference::MinusOneHot(d, labels.data(), d, rows, cols);
+      // As the textbook's scale holds it.
+      reference::Scale(d, 1.0f / static_cast<float>(rows), d, rows * cols);
+      break;
+    case Loss::kMse: {
+      Tensor t(rows * cols);
+      reference::OneHot(labels.data(), t.data(), rows, cols);
+      *y(0) = reference::MseLoss(logits, t.data(), rows * cols);
+      reference::MseGrad(logits, t.data(), d, rows * cols);
+      break;
+    }
+  }
+  *y(2) = reference::CountCorrect(logits, labels.data(), rows, cols);
+  if (attrs.scaled) reference::Scale(d, -*in[next++], d, rows * cols);
+  if (attrs.bias != BiasGrad::kNone) {
+    SumBias(attrs.bias, d, rows, next < in.size() ? in[next] : nullptr, out[3]);
+  }
+}
+
+void Step::ActivationGrad() const {
+  const auto& attrs = node.as<ActivationGradAttrs>();
+  ActivateGrad(attrs.activation, in[0], in[1], y(), n());
+  if (attrs.bias != BiasGrad::kNone) {
+    SumBias(attrs.bias, y(), Rows(in_type(0)), in.size() > 2 ? in[2] : nullptr,
+            out[1]);
+  }
+}
+
+// Long because it has a case for every op.
+void Step::Run() const {
+  switch (node.kind) {
+    case OpKind::kInput:
+    case OpKind::kParam:
+      return;  // bound
+    case OpKind::kConstant:
+      out[0].assign(n(), node.as<ConstantAttrs>().value);
+      return;
+    case OpKind::kGatherRows:
+      return reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
+                                   Cols(node.types[0]));
+    case OpKind::kCast:
+      return reference::Scale(in[0], 1, y(), n());
+    case OpKind::kOneHot:
+      return reference::OneHot(in[0], y(), Rows(node.types[0]),
+                               Cols(node.types[0]));
+    case OpKind::kScale:
+      return reference::Scale(in[0], node.as<ScaleAttrs>().alpha, y(), n());
+    case OpKind::kMulScalar:
+      return reference::Scale(in[0], node.as<ScaleAttrs>().alpha * *in[1], y(),
+                              n());
+    case OpKind::kAdd:
+      return reference::Add(in[0], in[1], y(), n());
+    case OpKind::kMul:
+      return reference::Mul(in[0], in[1], y(), n());
+    case OpKind::kMatMul:
+      return MatMul();
+    case OpKind::kAddBias:
+      return reference::AddBias(in[0], in[1], y(), Rows(node.types[0]),
+                                Cols(node.types[0]));
+    case OpKind::kReduceRows:
+      return reference::ReduceRows(in[0], y(), Rows(in_type(0)),
+                                   Cols(in_type(0)));
+    case OpKind::kBroadcastRows:
+      return reference::BroadcastRows(in[0], y(), Rows(node.types[0]),
+                                      Cols(node.types[0]));
+    case OpKind::kRelu:
+    case OpKind::kTanh:
+    case OpKind::kSigmoid:
+    case OpKind::kGelu:
+      return Activate(ActivationOf(node.kind), in[0], y(), n());
+    case OpKind::kReluGrad:
+    case OpKind::kTanhGrad:
+    case OpKind::kSigmoidGrad:
+    case OpKind::kGeluGrad:
+      return ActivateGrad(ActivationOfGrad(node.kind), in[0], in[1], y(), n());
+    case OpKind::kSoftmax:
+      return reference::Softmax(in[0], y(), Rows(in_type(0)), Cols(in_type(0)));
+    case OpKind::kSoftmaxGrad:
+      return reference::SoftmaxGrad(in[0], in[1], y(), Rows(in_type(0)),
+                                    Cols(in_type(0)));
+    case OpKind::kNllLoss:
+      *y() =
+          reference::NllLoss(in[0], in[1], Rows(in_type(0)), Cols(in_type(0)));
+      return;
+    case OpKind::kMinusOneHot:
+      return reference::MinusOneHot(in[0], in[1], y(), Rows(in_type(0)),
+                                    Cols(in_type(0)));
+    case OpKind::kMseLoss:
+      *y() = reference::MseLoss(in[0], in[1], in_type(0).num_elements());
+      return;
+    case OpKind::kMseGrad:
+      return reference::MseGrad(in[0], in[1], y(), n());
+    case OpKind::kCountCorrect:
+      *y() = reference::CountCorrect(in[0], in[1], Rows(in_type(0)),
+                                     Cols(in_type(0)));
+      return;
+    case OpKind::kSgdUpdate:
+      return reference::SgdUpdate(in[0], in[1], *in[2],
+                                  node.as<SgdAttrs>().weight_decay, y(), n());
+    case OpKind::kMomentumUpdate: {
+      const auto& attrs = node.as<MomentumAttrs>();
+      return reference::MomentumUpdate(in[0], in[1], in[2], *in[3],
+                                       attrs.momentum, attrs.nesterov,
+                                       attrs.weight_decay, y(0), y(1), n());
+    }
+    case OpKind::kAdamUpdate: {
+      const auto& attrs = node.as<AdamAttrs>();
+      return reference::AdamUpdate(in[0], in[1], in[2], in[3], *in[4], *in[5],
+                                   attrs.beta1, attrs.beta2, attrs.epsilon,
+                                   attrs.weight_decay, attrs.decoupled, y(0),
+                                   y(1), y(2), n());
+    }
+    case OpKind::kGatherConvert:
+      reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
+                            Cols(node.types[0]));
+      return reference::Scale(y(), node.as<ScaleAttrs>().alpha, y(), n());
+    case OpKind::kLossGrad:
+      return LossGrad();
+    case OpKind::kActivationGrad:
+      return ActivationGrad();
+  }
+}
+
+absl::StatusOr<Tensor> Bound(const Node& leaf, const TensorMap& bindings) {
+  const auto it = bindings.find(leaf.name());
+  if (it == bindings.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("oracle: want a value of ", leaf.name(), ", got none"));
+  }
+  if (std::ssize(it->second) != leaf.types[0].num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "oracle: ", leaf.name(), ": want ", leaf.types[0].num_elements(),
+        " elements, got ", it->second.size()));
+  }
+  return it->second;
+}
+
+}  // namespace
+
+absl::StatusOr<TensorMap> Evaluate(const Graph& graph,
+                                   const TensorMap& bindings) {
+  std::unordered_map<const Node*, std::vector<Tensor>> values;
+  for (const auto& node : graph.nodes()) {
+    std::vector<Tensor>& out = values[node.get()];
+    for (const TensorType& type : node->types) {
+      out.emplace_back(type.num_elements());
+    }
+    if (node->def().Has(kLeaf)) {
+      ASSIGN_OR_RETURN(out[0], Bound(*node, bindings));
+    }
+    Step step{*node, {}, out};
+    for (const Value& v : node->operands) {
+      step.in.push_back(values[v.node][v.index].data());
+    }
+    step.Run();
+  }
+  TensorMap outputs;
+  for (const Output& o : graph.outputs()) {
+    if (!outputs.emplace(o.name, values[o.value.node][o.value.index]).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("oracle: two outputs named ", o.name));
+    }
+  }
+  return outputs;
+}
+
+}  // namespace onestep
