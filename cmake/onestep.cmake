@@ -34,5 +34,7 @@ function(onestep_test name)
     GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 900)
+  # Tests run side by side: a team that waits must not spin.
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 900
+    ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endfunction()
