@@ -22,8 +22,8 @@ enum class Device : uint8_t { kCpu, kGpu };
 // How the compiled graph is launched; DESIGN.md section 5.
 enum class Dispatch : uint8_t { kAuto, kOps, kGraph, kSingle };
 // Which kernels a CPU chain calls. kAuto: without fusion one oneDNN primitive
-// per op; with fusion oneDNN for what is large, our own loops for what is so
-// small that a primitive's own overhead is most of its time.
+// per op; with fusion oneDNN for the matmuls where it is faster here (a fixed
+// rule by ISA and size, so that runs repeat), our own loops for the rest.
 enum class Kernels : uint8_t { kAuto, kOnednn, kLoops };
 
 const char* ToString(Device device);
@@ -44,6 +44,7 @@ struct CompileOptions {
 struct Compiled {
   std::unique_ptr<Executable> executable;
   std::vector<PassRecord> passes;
+  Dispatch dispatch = Dispatch::kOps;  // what kAuto led to
   Graph graph;    // after the passes: what the executable runs
   double ms = 0;  // passes and lowering together
 };

@@ -19,7 +19,7 @@ namespace onestep {
 enum class KernelChoice : uint8_t {
   kOnednn,  // a oneDNN primitive wherever oneDNN has one, else a loop
   kLoops,   // our own loops only
-  kBySize,  // oneDNN for matmuls worth its overhead, else loops
+  kBySize,  // oneDNN for the matmuls where it is faster, else loops
 };
 
 // One call per node, in order. Adds copying nodes to `graph` where outputs

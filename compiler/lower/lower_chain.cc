@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -6,14 +7,25 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
+#include "kernels/probe.h"
 #include "runtime/status.h"
 
 namespace onestep {
 namespace {
 
-// Below this a oneDNN matmul spends more on its own dispatch than our loop
-// spends in all: measured, see bench/NOTES.md.
-constexpr double kSmallMatMulFlops = 400000;
+// Whether oneDNN's matmul beats our loop for this node. Measured on Zen 5,
+// one and two threads, with AVX-512 and with AVX2; see bench/NOTES.md.
+bool OnednnIsFaster(const Node& node) {
+  // A primitive's own dispatch takes 0.3 us.
+  if (node.def().cost(node).flops < 4e5) return false;
+  // With AVX2 ours is 5 to 12 % behind, with AVX-512 up to 25 % ahead...
+  if (absl::string_view(CpuIsa()) != "avx3") return true;
+  // ... while b and c, which it does not pack, stay near the second-level
+  // cache, and there is little to transpose.
+  const int64_t b_bytes = node.operands[1].type().bytes();
+  if (node.as<MatMulAttrs>().trans_b) return b_bytes > 64 << 10;
+  return std::max(b_bytes, node.types[0].bytes()) > 7 << 19;
+}
 
 bool WantsOnednn(KernelChoice choice, const Node& node) {
   switch (choice) {
@@ -22,8 +34,7 @@ bool WantsOnednn(KernelChoice choice, const Node& node) {
     case KernelChoice::kLoops:
       return false;
     case KernelChoice::kBySize:
-      return node.kind == OpKind::kMatMul &&
-             node.def().cost(node).flops >= kSmallMatMulFlops;
+      return node.kind == OpKind::kMatMul && OnednnIsFaster(node);
   }
   CHECK(false);
 }

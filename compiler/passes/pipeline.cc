@@ -5,12 +5,12 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
+#include "runtime/nearest.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -40,39 +40,15 @@ constexpr Pass kPasses[] = {
     {"fuse-update", FuseUpdate, true},
 };
 
-// Levenshtein: inserted, erased and replaced characters.
-int EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i) + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const int replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 absl::Status CheckNames(const std::vector<std::string>& disabled,
                         const std::vector<Pass>& passes) {
+  std::vector<std::string> known;
+  for (const Pass& pass : passes) known.push_back(pass.name);
   for (const std::string& name : disabled) {
-    std::string nearest;
-    int least = 1 << 30;
-    for (const Pass& pass : passes) {
-      const int distance = EditDistance(name, pass.name);
-      if (distance < least) {
-        least = distance;
-        nearest = pass.name;
-      }
-    }
-    if (least > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("disabled pass: want a pass like ", nearest, ", got ",
-                       name.empty() ? "nothing" : name));
-    }
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("want names of passes, got '", name, "'; the nearest is ",
+                     NearestOf(name, known)));
   }
   return absl::OkStatus();
 }
@@ -123,6 +99,10 @@ absl::Status RunPass(Graph& graph, const Pass& pass,
 }
 
 }  // namespace
+
+absl::Status CheckPassNames(const std::vector<std::string>& names) {
+  return CheckNames(names, AllPasses());
+}
 
 const std::vector<Pass>& AllPasses() {
   static const auto* const passes =

@@ -32,6 +32,9 @@ struct Pass {
 // All passes in the order they run; each name is there once.
 const std::vector<Pass>& AllPasses();
 
+// InvalidArgument for the first name that is no pass, with the nearest one.
+absl::Status CheckPassNames(const std::vector<std::string>& names);
+
 #ifdef NDEBUG
 inline constexpr bool kDebugBuild = false;
 #else

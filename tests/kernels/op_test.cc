@@ -69,6 +69,24 @@ TEST(OpTest, AConstantIsThereBeforeTheFirstStep) {
   EXPECT_EQ(got.at("y"), (std::vector<double>{2.5, 5, 7.5}));
 }
 
+// Attributes of oneDNN are handles that copies share.
+TEST(OpTest, AnActivationDoesNotLeakIntoTheNextPrimitive) {
+  ASSERT_OK_AND_ASSIGN(Graph graph, ParseGraph(R"(graph {
+    %x = input f32[2,2]
+    %b = input f32[2]
+    %0 = matmul(%x, %x, %b) {bias=true, activation=relu} : f32[2,2]
+    %1 = matmul(%0, %x, %b) {bias=true} : f32[2,2]
+    %2 = scale(%1) {alpha=2} : f32[2,2]
+    result y = %2
+  })"));
+  const TensorMap x = {{"x", {-1, -2, -3, -4}}, {"b", {-1, -1}}};
+  ASSERT_OK_AND_ASSIGN(const TensorMap want, Evaluate(graph, x));
+  ASSERT_OK_AND_ASSIGN(const TensorMap got,
+                       RunChain(graph, x, KernelChoice::kOnednn, 1));
+  EXPECT_LT(want.at("y")[0], 0);
+  EXPECT_EQ(got, want);
+}
+
 // What oneDNN has a primitive for, so that "one primitive per op" is no
 // accident of this machine's library.
 TEST(OpTest, OnednnRunsTheLargeOps) {

@@ -188,10 +188,10 @@ TEST(PipelineTest, NamesTheNearestPassForAnUnknownName) {
   EXPECT_THAT(
       RunPipeline(graph, {.disabled = {"fuse-updates"}}),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("want a pass like fuse-update, got fuse-updates")));
+               HasSubstr("got 'fuse-updates'; the nearest is fuse-update")));
   EXPECT_THAT(RunPipeline(graph, {.disabled = {"fuse-bias-updat"}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want a pass like fuse-bias-update")));
+                       HasSubstr("the nearest is fuse-bias-update")));
 }
 
 TEST(PipelineTest, DumpsEachPassThatChangedByItsNumber) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs that show and time the step, from outside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tests/trainer/cli_fixture.h"
+
+namespace onestep {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class E2eVerbsTest : public CliTest {};
+
+TEST_F(E2eVerbsTest, GraphNeedsNoDataAndEndsWithTheCounts) {
+  const CliResult result = Run({"graph"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, StartsWith("onestep: 784-128-10, relu, "));
+  EXPECT_THAT(result.out, HasSubstr("\nunfused: 24 ops -> fused: "));
+  EXPECT_THAT(result.out, EndsWith(" steps\n"));
+}
+
+TEST_F(E2eVerbsTest, GraphMakesTheFolderOfItsDumps) {
+  EXPECT_EQ(Run({"graph", "--dump-ir", "a/b"}).code, 0);
+  EXPECT_TRUE(Exists("a/b/07-fuse-bias-activation.txt"));
+}
+
+TEST_F(E2eVerbsTest, GraphWithoutGraphvizSaysSo) {
+  const std::string path = getenv("PATH");
+  setenv("PATH", "/nonexistent", /*overwrite=*/1);
+  const CliResult result = Run({"graph", "--format", "svg"});
+  setenv("PATH", path.c_str(), /*overwrite=*/1);
+  EXPECT_EQ(result.code, 5);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "trainer: dot: not found; install graphviz\n");
+}
+
+TEST_F(E2eVerbsTest, GraphDraws) {
+  const CliResult result = Run({"graph", "--format=svg"});
+  if (result.code == 5) GTEST_SKIP() << result.err;
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("<svg"), HasSubstr("relu"), HasSubstr("</svg>")));
+}
+
+TEST_F(E2eVerbsTest, GraphOnAMissingGpuIsUnavailable) {
+  const CliResult result = Run({"graph", "--device", "gpu"});
+  EXPECT_EQ(result.code, 5);
+  EXPECT_THAT(result.err, StartsWith("trainer: device gpu: "));
+}
+
+TEST_F(E2eVerbsTest, BenchSaysThatTheLossesAgreeAndTimesThreeWays) {
+  const CliResult result = Run({"bench", "--model", "20-16-4", "--batch", "8",
+                                "--samples", "3", "--threads", "1"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("losses of the first 20 steps agree"),
+                    HasSubstr("      8 unfused "), HasSubstr(" loops "),
+                    HasSubstr(" fused "), HasSubstr("peak ")));
+}
+
+TEST_F(E2eVerbsTest, BenchPrintsJson) {
+  const CliResult result = Run({"bench", "--model", "20-16-4", "--batch", "8,5",
+                                "--samples", "3", "--threads", "1", "--json"});
+  EXPECT_EQ(result.code, 0);
+  const json bench = json::parse(result.out);
+  EXPECT_EQ(bench.at("threads"), 1);
+  EXPECT_GT(bench.at("peak_gflops"), 0);
+  ASSERT_EQ(bench.at("rows").size(), 2u);
+  EXPECT_EQ(bench["rows"][1].at("batch"), 5);
+  EXPECT_GT(bench["rows"][0].at("ratio"), 0);
+}
+
+TEST_F(E2eVerbsTest, BenchComparesFusedWithUnfusedAndTakesNoFuse) {
+  EXPECT_EQ(Run({"bench", "--fuse", "off"}).code, 2);
+}
+
+TEST_F(E2eVerbsTest, InfoNamesMachineLibrariesAndDevices) {
+  const CliResult text = Run({"info"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\n  isa "), HasSubstr("\n  oneDNN "),
+                              HasSubstr("\ngpus ")));
+  const json info = json::parse(Run({"info", "--json"}).out);
+  EXPECT_GE(info.at("cpu").at("default_threads"), 1);
+  EXPECT_GE(info["cpu"].at("physical_cores"), 1);
+  EXPECT_TRUE(info.at("libraries").contains("oneDNN"));
+  EXPECT_EQ(info.at("gpus").empty(), info.contains("no_gpu_because"));
+}
+
+}  // namespace
+}  // namespace onestep

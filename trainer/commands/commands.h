@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the program, one file each. Each prints its results to
+// `console` and returns why it could not; exit_code.h says what the code of
+// that status means to a script.
+#ifndef ONESTEP_TRAINER_COMMANDS_COMMANDS_H_
+#define ONESTEP_TRAINER_COMMANDS_COMMANDS_H_
+
+#include "absl/status/status.h"
+#include "trainer/config.h"
+#include "trainer/console.h"
+
+namespace onestep {
+
+// Trains, reports each epoch, and saves to --out.
+absl::Status RunTrain(const Config& config, Console& console);
+
+// Accuracy, loss, precision and recall of each class, confusion matrix.
+absl::Status RunEval(const Config& config, Console& console);
+
+// One line per image: row, label, probability, and more of both with --top.
+absl::Status RunPredict(const Config& config, Console& console);
+
+// The train step before and after the passes.
+absl::Status RunGraph(const Config& config, Console& console);
+
+// Time of the train step and of its parts.
+absl::Status RunBench(const Config& config, Console& console);
+
+// What this machine and this build can do.
+absl::Status RunInfo(const Config& config, Console& console);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_COMMANDS_COMMANDS_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/compiler.h"
+#include "runtime/status.h"
+#include "trainer/commands/commands.h"
+#include "trainer/graph_report.h"
+#include "trainer/graphviz.h"
+#include "trainer/model.h"
+#include "trainer/output_dir.h"
+
+namespace onestep {
+namespace {
+
+constexpr int64_t kTableRows = 60000;  // MNIST's: no data is read
+
+absl::StatusOr<int64_t> CountUnfused(const Config& config) {
+  ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
+                                               kTableRows, config.batch));
+  CompileOptions options = config.compile;
+  options.fuse = false;
+  options.dump_dir.clear();
+  ASSIGN_OR_RETURN(const Compiled compiled, Compile(std::move(graph), options));
+  return std::ssize(compiled.executable->steps());
+}
+
+std::string Header(const Config& config) {
+  return absl::StrCat("onestep: ", config.model.ToString(), ", ",
+                      NameOf(config.model.activation), ", ",
+                      NameOf(config.model.loss), ", ",
+                      NameOf(config.optimizer.kind), ", batch ", config.batch,
+                      ", fuse ", NameOf(config.compile.fuse), ", threads ",
+                      config.compile.threads, "\n\n");
+}
+
+}  // namespace
+
+absl::Status RunGraph(const Config& config, Console& console) {
+  CompileOptions options = config.compile;
+  options.keep_text = true;
+  RETURN_IF_ERROR(CreateDumpDir(options.dump_dir));
+  ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
+                                               kTableRows, config.batch));
+  const std::string before = PrintGraph(graph);
+  ASSIGN_OR_RETURN(const Compiled compiled, Compile(std::move(graph), options));
+  if (config.graph_format == GraphFormat::kText) {
+    ASSIGN_OR_RETURN(const int64_t unfused, CountUnfused(config));
+    console.Print(
+        absl::StrCat(Header(config),
+                     GraphReport(before, compiled, unfused,
+                                 config.compile.fuse ? "fused" : "not fused")));
+    return absl::OkStatus();
+  }
+  const std::string dot = PrintDot(compiled.graph);
+  if (config.graph_format == GraphFormat::kDot) {
+    console.Print(dot);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::string svg, DotToSvg(dot));
+  console.Print(svg);
+  return absl::OkStatus();
+}
+
+}  // namespace onestep

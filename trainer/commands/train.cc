@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "runtime/status.h"
+#include "trainer/commands/commands.h"
+#include "trainer/evaluate.h"
+#include "trainer/interrupt.h"
+#include "trainer/load_data.h"
+#include "trainer/model_file.h"
+#include "trainer/output_dir.h"
+#include "trainer/progress.h"
+#include "trainer/train_loop.h"
+#include "trainer/version.h"
+
+namespace onestep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const EpochResult& epoch,
+            const std::optional<EvalResult>& validation) {
+  Json json;
+  json["epoch"] = epoch.epoch;
+  json["loss"] = epoch.loss;
+  json["train_accuracy"] = epoch.train_accuracy;
+  json["validation_loss"] = nullptr;
+  json["validation_accuracy"] = nullptr;
+  if (validation) {
+    json["validation_loss"] = validation->loss;
+    json["validation_accuracy"] = validation->accuracy;
+  }
+  json["seconds"] = epoch.seconds;
+  json["us_per_step"] = epoch.us_per_step;
+  json["samples_per_second"] = epoch.samples_per_second;
+  return json;
+}
+
+// The graph as it runs and the steps it became.
+std::string GraphText(const Compiled& compiled) {
+  std::string text = PrintGraph(compiled.graph, {.fused_from = true});
+  absl::StrAppend(&text, "\n# ", compiled.executable->lowering(), "\n");
+  int index = 0;
+  for (const StepInfo& step : compiled.executable->steps()) {
+    absl::StrAppendFormat(&text, "# step %d  %-8s  %s  [%s]\n", index++,
+                          step.phase, step.label, step.implementation);
+  }
+  text.pop_back();
+  return text;
+}
+
+class TrainCommand {
+ public:
+  TrainCommand(const Config& config, Console& console)
+      : config_(config), console_(console) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status Compile();
+  absl::Status CreateOutput();
+  absl::Status RunEpochs();
+  absl::Status AfterEpoch(const EpochResult& epoch);
+  absl::Status Save(const char* name);
+  absl::Status Report(const absl::Status& status);
+  absl::Status Explain(const absl::Status& status) const;
+  void PrintConfig();
+  void PrintCompiled();
+  void PrintEpoch(const EpochResult& epoch,
+                  const std::optional<EvalResult>& validation);
+  std::string OutPath(const char* name) const {
+    return (std::filesystem::path(config_.out) / name).string();
+  }
+
+  Config config_;
+  Console& console_;
+  TrainingData data_;
+  std::unique_ptr<TrainLoop> loop_;
+  std::unique_ptr<Evaluator> validation_, test_;
+  std::unique_ptr<Progress> progress_;
+  std::optional<LineLog> log_;
+  Json epochs_ = Json::array();
+  int64_t epochs_done_ = 0;
+  double best_accuracy_ = -1;
+  int64_t best_epoch_ = 0;
+};
+
+absl::Status TrainCommand::Run() {
+  if (!config_.out.empty()) {
+    RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
+  }
+  ASSIGN_OR_RETURN(data_, LoadTrainingData(config_));
+  if (!config_.json) PrintConfig();
+  RETURN_IF_ERROR(Compile());
+  if (!config_.json) PrintCompiled();
+  if (!config_.out.empty()) RETURN_IF_ERROR(CreateOutput());
+  CatchSignals();
+
+  const absl::Status status = RunEpochs();
+  const bool stopped = status.code() == absl::StatusCode::kCancelled ||
+                       status.code() == absl::StatusCode::kOutOfRange;
+  if (!status.ok() && !stopped) return status;
+  if (!config_.out.empty()) {
+    const absl::Status saved = Save(kLastModelFile);
+    if (!saved.ok()) {  // worse than that the run ended early
+      if (!status.ok()) Console::Notice(Explain(status).message());
+      return saved;
+    }
+  }
+  return Report(status);
+}
+
+absl::Status TrainCommand::Compile() {
+  RETURN_IF_ERROR(CreateDumpDir(config_.compile.dump_dir));
+  const Split& split = data_.split;
+  ASSIGN_OR_RETURN(loop_,
+                   TrainLoop::Create(config_, data_.train, split.train_rows));
+  if (split.validation_rows > 0) {
+    ASSIGN_OR_RETURN(
+        validation_,
+        Evaluator::Create(config_.model, config_.compile, data_.train,
+                          loop_->params(),
+                          {split.train_rows, split.validation_rows}));
+  }
+  ASSIGN_OR_RETURN(test_,
+                   Evaluator::Create(config_.model, config_.compile, data_.test,
+                                     loop_->params(), {0, data_.test.rows}));
+  progress_ =
+      std::make_unique<Progress>(config_.epochs, loop_->steps_per_epoch());
+  return absl::OkStatus();
+}
+
+absl::Status TrainCommand::CreateOutput() {
+  RETURN_IF_ERROR(CreateOutputDir(config_.out));
+  RETURN_IF_ERROR(
+      WriteTextFile(OutPath("config.json"), ConfigToJson(config_).dump(2)));
+  RETURN_IF_ERROR(
+      WriteTextFile(OutPath("graph.txt"), GraphText(loop_->step())));
+  ASSIGN_OR_RETURN(log_, LineLog::Create(OutPath("log.jsonl")));
+  return absl::OkStatus();
+}
+
+absl::Status TrainCommand::RunEpochs() {
+  for (int64_t epoch = 1; epoch <= config_.epochs; ++epoch) {
+    const auto poll = [this, epoch](int64_t steps, double loss) {
+      progress_->Update(epoch, steps, loss);
+      return PendingSignal() == 0;
+    };
+    absl::StatusOr<EpochResult> result = loop_->RunEpoch(epoch, poll);
+    progress_->Clear();
+    RETURN_IF_ERROR(result.status());
+    epochs_done_ = epoch;
+    RETURN_IF_ERROR(AfterEpoch(*result));
+    if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    if (config_.patience > 0 && epoch - best_epoch_ >= config_.patience) {
+      if (!config_.json) {
+        console_.Print(
+            absl::StrCat("stopped: no better validation accuracy since epoch ",
+                         best_epoch_, "\n"));
+      }
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainCommand::AfterEpoch(const EpochResult& epoch) {
+  std::optional<EvalResult> validation;
+  if (validation_ != nullptr) {
+    ASSIGN_OR_RETURN(validation, validation_->Run());
+  }
+  const Json json = ToJson(epoch, validation);
+  epochs_.push_back(json);
+  if (!config_.json) PrintEpoch(epoch, validation);
+  // Without validation rows the last model is as good a best as any.
+  const bool better = !validation || validation->accuracy > best_accuracy_;
+  if (better) {
+    best_accuracy_ = validation ? validation->accuracy : 0;
+    best_epoch_ = epoch.epoch;
+  }
+  if (config_.out.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(log_->Append(json.dump()));
+  return better ? Save(kBestModelFile) : absl::OkStatus();
+}
+
+absl::Status TrainCommand::Save(const char* name) {
+  return WriteModel(OutPath(name), config_.model, loop_->params(),
+                    {epochs_done_, loop_->steps_done(), config_.seed});
+}
+
+// `status`: ok, or why the run ended early; then the test set is left out.
+absl::Status TrainCommand::Report(const absl::Status& status) {
+  std::optional<EvalResult> test;
+  if (status.ok()) {
+    ASSIGN_OR_RETURN(test, test_->Run());
+  }
+  if (config_.json) {
+    const Executable& executable = *loop_->step().executable;
+    Json json;
+    json["config"] = ConfigToJson(config_);
+    json["compile_ms"] = loop_->compile_ms();
+    json["epochs"] = epochs_;
+    json["test_accuracy"] = nullptr;
+    json["test_loss"] = nullptr;
+    if (test) {
+      json["test_accuracy"] = test->accuracy;
+      json["test_loss"] = test->loss;
+    }
+    json["dispatch"] = NameOf(loop_->step().dispatch);
+    json["lowering"] = executable.lowering();
+    if (config_.print_plan) json["plan"] = executable.plan();
+    console_.Print(absl::StrCat(json.dump(2), "\n"));
+  } else if (test) {
+    console_.Print(absl::StrFormat("test accuracy %.4f, loss %.4f (%d rows)\n",
+                                   test->accuracy, test->loss, test->rows));
+  }
+  return status.ok() ? status : Explain(status);
+}
+
+absl::Status TrainCommand::Explain(const absl::Status& status) const {
+  std::string message(status.message());
+  std::string kept = "the weights before that are in ";
+  if (status.code() == absl::StatusCode::kCancelled) {
+    message = absl::StrCat(PendingSignal() == SIGTERM ? "terminated by SIGTERM"
+                                                      : "interrupted by SIGINT",
+                           " after ", loop_->steps_done(), " steps, ",
+                           epochs_done_, " whole epochs");
+    kept = "the weights are in ";
+  }
+  if (!config_.out.empty()) {
+    absl::StrAppend(&message, "; ", kept, OutPath(kLastModelFile));
+  }
+  return absl::Status(status.code(), message);
+}
+
+void TrainCommand::PrintConfig() {
+  console_.Print(absl::StrFormat(
+      "onestep %s\n%s  %-13s %d train, %d validation, %d test\n"
+      "  %-13s %d\n",
+      Version(), ConfigTable(config_), "rows", data_.split.train_rows,
+      data_.split.validation_rows, data_.test.rows, "parameters",
+      config_.model.num_parameters()));
+  console_.Flush();
+}
+
+void TrainCommand::PrintCompiled() {
+  const Executable& executable = *loop_->step().executable;
+  console_.Print(absl::StrFormat(
+      "compiled in %.1f ms: %s, %d dispatches per step, %d steps per epoch%s\n",
+      loop_->compile_ms(), executable.lowering(), executable.dispatches(),
+      loop_->steps_per_epoch(),
+      loop_->tail_batch() == 0
+          ? ""
+          : absl::StrCat(", the last of ", loop_->tail_batch(), " rows")));
+  if (config_.print_plan) console_.Print(executable.plan());
+  console_.Print(
+      "epoch      loss     train  validation   seconds  samples/s   us/step\n");
+  console_.Flush();
+}
+
+void TrainCommand::PrintEpoch(const EpochResult& epoch,
+                              const std::optional<EvalResult>& validation) {
+  console_.Print(absl::StrFormat(
+      "%5d  %8s  %8.4f  %10s  %8.3f  %9.0f  %8.1f\n", epoch.epoch,
+      epoch.loss < 1e3 ? absl::StrFormat("%.4f", epoch.loss)
+                       : absl::StrFormat("%.2e", epoch.loss),
+      epoch.train_accuracy,
+      validation ? absl::StrFormat("%.4f", validation->accuracy) : "-",
+      epoch.seconds, epoch.samples_per_second, epoch.us_per_step));
+  console_.Flush();
+}
+
+}  // namespace
+
+absl::Status RunTrain(const Config& config, Console& console) {
+  return TrainCommand(config, console).Run();
+}
+
+}  // namespace onestep

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/config.h"
+
+#include <charconv>
+#include <iterator>
+#include <system_error>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+
+namespace onestep {
+namespace {
+
+// The double that is printed as the float is: 0.9f as 0.9.
+double AsWritten(float value) {
+  char text[32];
+  double wide = value;
+  const auto [end, error] = std::to_chars(text, std::end(text), value);
+  if (error == std::errc()) std::from_chars(text, end, wide);
+  return wide;
+}
+
+}  // namespace
+
+template <>
+const std::vector<Named<bool>>& Names() {
+  static const std::vector<Named<bool>> names = {{"on", true}, {"off", false}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Verb>>& Names() {
+  static const std::vector<Named<Verb>> names = {
+      {"train", Verb::kTrain},     {"eval", Verb::kEval},
+      {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
+      {"bench", Verb::kBench},     {"info", Verb::kInfo}};
+  return names;
+}
+
+template <>
+const std::vector<Named<GraphFormat>>& Names() {
+  static const std::vector<Named<GraphFormat>> names = {
+      {"text", GraphFormat::kText},
+      {"dot", GraphFormat::kDot},
+      {"svg", GraphFormat::kSvg}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Subset>>& Names() {
+  static const std::vector<Named<Subset>> names = {{"train", Subset::kTrain},
+                                                   {"test", Subset::kTest}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Activation>>& Names() {
+  static const std::vector<Named<Activation>> names = {
+      {"relu", Activation::kRelu},
+      {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid},
+      {"gelu", Activation::kGelu}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Loss>>& Names() {
+  static const std::vector<Named<Loss>> names = {
+      {"cross-entropy", Loss::kSoftmaxXent}, {"mse", Loss::kMse}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Init>>& Names() {
+  static const std::vector<Named<Init>> names = {{"he", Init::kHe},
+                                                 {"xavier", Init::kXavier}};
+  return names;
+}
+
+template <>
+const std::vector<Named<OptimizerKind>>& Names() {
+  static const std::vector<Named<OptimizerKind>> names = {
+      {"sgd", OptimizerKind::kSgd},
+      {"momentum", OptimizerKind::kMomentum},
+      {"adam", OptimizerKind::kAdam},
+      {"adamw", OptimizerKind::kAdamW}};
+  return names;
+}
+
+template <>
+const std::vector<Named<ScheduleKind>>& Names() {
+  static const std::vector<Named<ScheduleKind>> names = {
+      {"constant", ScheduleKind::kConstant},
+      {"cosine", ScheduleKind::kCosine},
+      {"step", ScheduleKind::kStep}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Device>>& Names() {
+  static const std::vector<Named<Device>> names = {{"cpu", Device::kCpu},
+                                                   {"gpu", Device::kGpu}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Dispatch>>& Names() {
+  static const std::vector<Named<Dispatch>> names = {
+      {"auto", Dispatch::kAuto},
+      {"ops", Dispatch::kOps},
+      {"graph", Dispatch::kGraph},
+      {"single", Dispatch::kSingle}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Kernels>>& Names() {
+  static const std::vector<Named<Kernels>> names = {
+      {"auto", Kernels::kAuto},
+      {"onednn", Kernels::kOnednn},
+      {"loops", Kernels::kLoops}};
+  return names;
+}
+
+nlohmann::ordered_json ConfigToJson(const Config& config) {
+  nlohmann::ordered_json json;
+  json["data"] = config.data;
+  json["validation"] = config.validation;
+  json["model"] = config.model.ToString();
+  json["activation"] = NameOf(config.model.activation);
+  json["loss"] = NameOf(config.model.loss);
+  json["init"] = NameOf(config.init);
+  json["optimizer"] = NameOf(config.optimizer.kind);
+  if (config.optimizer.kind == OptimizerKind::kMomentum) {
+    json["momentum"] = AsWritten(config.optimizer.momentum);
+    json["nesterov"] = config.optimizer.nesterov;
+  }
+  json["weight_decay"] = AsWritten(config.optimizer.weight_decay);
+  json["lr"] = config.lr;
+  json["lr_schedule"] = NameOf(config.lr_schedule);
+  json["warmup"] = config.warmup;
+  json["batch"] = config.batch;
+  json["epochs"] = config.epochs;
+  json["patience"] = config.patience;
+  json["seed"] = config.seed;
+  json["device"] = NameOf(config.compile.device);
+  json["fuse"] = NameOf(config.compile.fuse);
+  json["dispatch"] = NameOf(config.compile.dispatch);
+  json["kernels"] = NameOf(config.compile.kernels);
+  json["threads"] = config.compile.threads;
+  json["disable_pass"] = config.compile.disabled_passes;
+  if (!config.out.empty()) json["out"] = config.out;
+  return json;
+}
+
+std::string ConfigTable(const Config& config) {
+  std::string table;
+  const nlohmann::ordered_json json = ConfigToJson(config);
+  for (const auto& [key, value] : json.items()) {
+    std::string text =
+        value.is_string() ? value.get<std::string>()
+        : value.is_array()
+            ? absl::StrJoin(value.get<std::vector<std::string>>(), ",")
+            : value.dump();
+    if (text.empty()) continue;
+    absl::StrAppendFormat(&table, "  %-13s %s\n", key, text);
+  }
+  return table;
+}
+
+}  // namespace onestep

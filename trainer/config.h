@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_CONFIG_H_
+#define ONESTEP_TRAINER_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/compiler.h"
+#include "nlohmann/json_fwd.hpp"
+#include "trainer/data/dataset.h"
+#include "trainer/model.h"
+#include "trainer/schedule.h"
+
+namespace onestep {
+
+enum class Verb : uint8_t { kTrain, kEval, kPredict, kGraph, kBench, kInfo };
+
+// How the verb graph shows it: all of it in words, or the final graph drawn.
+enum class GraphFormat : uint8_t { kText, kDot, kSvg };
+
+// Everything the command line says; the members' values are the defaults.
+// Each verb reads the part that its flags set (flags.h).
+struct Config {
+  Verb verb = Verb::kTrain;
+
+  std::string data;               // a folder; "": see ResolveDataDirectory
+  double validation = 0.2;        // share of the train rows
+  Subset subset = Subset::kTest;  // eval only
+
+  ModelSpec model;  // no widths: features of the data, 128, 10
+  Init init = Init::kHe;
+
+  OptimizerSpec optimizer;
+  ScheduleKind lr_schedule = ScheduleKind::kConstant;
+  double lr = 0.1;
+  int64_t warmup = 0;  // steps
+  int64_t batch = 32;
+  int64_t epochs = 5;
+  int64_t patience = 0;  // epochs; 0: train them all
+  uint64_t seed = 1;
+
+  CompileOptions compile;  // threads are never "auto" here
+  bool print_plan = false;
+
+  std::string out;  // a folder; "": nothing is saved
+  bool force = false;
+  bool json = false;
+
+  GraphFormat graph_format = GraphFormat::kText;
+
+  std::vector<int64_t> batches = {32, 128, 512, 2048, 4096};  // bench only
+  int64_t samples = 60;  // of each way and batch
+
+  std::string model_file;  // eval, predict: a file, or a folder of --out
+  std::string images;      // predict: an IDX file; "": the test images
+  int64_t top = 1;
+};
+
+// The words for an enum's values (and on, off) in flags, tables and JSON.
+template <typename E>
+struct Named {
+  const char* name;
+  E value;
+};
+template <typename E>
+const std::vector<Named<E>>& Names();
+template <>
+const std::vector<Named<bool>>& Names();
+template <>
+const std::vector<Named<Verb>>& Names();
+template <>
+const std::vector<Named<GraphFormat>>& Names();
+template <>
+const std::vector<Named<Subset>>& Names();
+template <>
+const std::vector<Named<Activation>>& Names();
+template <>
+const std::vector<Named<Loss>>& Names();
+template <>
+const std::vector<Named<Init>>& Names();
+template <>
+const std::vector<Named<OptimizerKind>>& Names();
+template <>
+const std::vector<Named<ScheduleKind>>& Names();
+template <>
+const std::vector<Named<Device>>& Names();
+template <>
+const std::vector<Named<Dispatch>>& Names();
+template <>
+const std::vector<Named<Kernels>>& Names();
+
+template <typename E>
+const char* NameOf(E value) {
+  for (const Named<E>& named : Names<E>()) {
+    if (named.value == value) return named.name;
+  }
+  return "?";
+}
+
+// What a train run was asked to do, by flag name. `data` is where the rows
+// came from. REQUIRES: the model has widths.
+nlohmann::ordered_json ConfigToJson(const Config& config);
+
+// The same as an aligned table, a flag a line, each line indented by two.
+std::string ConfigTable(const Config& config);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_CONFIG_H_

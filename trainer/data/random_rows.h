@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_DATA_RANDOM_ROWS_H_
+#define ONESTEP_TRAINER_DATA_RANDOM_ROWS_H_
+
+#include <cstdint>
+
+#include "trainer/data/dataset.h"
+
+namespace onestep {
+
+// Rows to time a train step with when what they show does not matter: four
+// fifths of the pixels are 0, about as in MNIST, the others from 1 to 255, and
+// labels are drawn too. Equal arguments give equal bytes.
+// REQUIRES: rows, features, classes > 0.
+Dataset RandomRows(int64_t rows, int64_t features, int64_t classes,
+                   uint64_t seed);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_DATA_RANDOM_ROWS_H_

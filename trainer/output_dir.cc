@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/output_dir.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status.h"
+#include "trainer/model_file.h"
+
+namespace onestep {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status CannotWrite(const std::string& path, const std::string& reason) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot write ", path, ": ", reason));
+}
+
+}  // namespace
+
+absl::Status CheckOutputDir(const std::string& dir, bool force) {
+  std::error_code error;
+  if (!fs::exists(dir, error)) return absl::OkStatus();
+  if (!fs::is_directory(dir, error)) {
+    return CannotWrite(dir, "it is not a folder");
+  }
+  const bool empty = fs::is_empty(dir, error);
+  if (error) return CannotWrite(dir, error.message());
+  if (empty || force) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("--out: want a new or empty folder, got ", dir,
+                   ", which has files; --force overwrites them"));
+}
+
+absl::Status CreateOutputDir(const std::string& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error) return CannotWrite(dir, error.message());
+  for (const char* name : {kLastModelFile, kBestModelFile}) {
+    fs::remove(fs::path(dir) / name, error);
+    if (error) {
+      return CannotWrite((fs::path(dir) / name).string(), error.message());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CreateDumpDir(const std::string& dir) {
+  if (dir.empty()) return absl::OkStatus();
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--dump-ir: cannot write ", dir, ": ", error.message()));
+}
+
+absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
+  ASSIGN_OR_RETURN(LineLog file, LineLog::Create(path));
+  return file.Append(text);
+}
+
+absl::StatusOr<LineLog> LineLog::Create(const std::string& path) {
+  LineLog log;
+  log.path_ = path;
+  log.file_.reset(std::fopen(path.c_str(), "we"));
+  if (log.file_ == nullptr) return CannotWrite(path, std::strerror(errno));
+  return log;
+}
+
+absl::Status LineLog::Append(absl::string_view line) {
+  std::FILE* const file = file_.get();
+  if (std::fwrite(line.data(), 1, line.size(), file) != line.size() ||
+      std::fputc('\n', file) == EOF || std::fflush(file) != 0) {
+    return CannotWrite(path_, std::strerror(errno));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace onestep

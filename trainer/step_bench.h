@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times a train step compiled in three ways, each on equal terms:
+//   unfused  one oneDNN primitive per textbook op: how a framework runs it
+//   loops    our own loop per textbook op, so that what fusion brings is not
+//            mistaken for what the library's dispatch costs
+//   fused    as --kernels and --disable-pass say
+#ifndef ONESTEP_TRAINER_STEP_BENCH_H_
+#define ONESTEP_TRAINER_STEP_BENCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/config.h"
+#include "trainer/data/dataset.h"
+#include "trainer/statistics.h"
+
+namespace onestep {
+
+struct StepTimes {
+  double median_us = 0, p5_us = 0, p95_us = 0;
+  int64_t dispatches = 0;  // per step
+};
+
+struct BenchRow {
+  int64_t batch = 0;
+  StepTimes unfused, loops, fused;
+  Interval ratio;              // unfused / fused
+  Interval loops_ratio;        // loops / fused
+  double gflops = 0;           // of the fused step, by TextbookFlops
+  double peak_gflops = 0;      // the best of samples between those of the steps
+  double loss_difference = 0;  // the largest of the check, relative
+  int64_t interrupted = 0;     // tries during which the kernel took a core
+};
+
+// Steps of each way that must have the same losses before anything is timed,
+// and how far these may be apart, relative: sums are taken in other orders.
+inline constexpr int kCheckedSteps = 20;
+inline constexpr double kLossTolerance = 1e-3;
+// The learning rate while timing: weights hardly move in a million steps.
+inline constexpr float kTimingRate = 1e-6f;
+
+// The rows to run on: as many as a training run has, less when they are wide,
+// and at least `batch`. REQUIRES: the model has widths.
+Dataset BenchRows(const ModelSpec& model, int64_t batch);
+
+// Compiles the three, checks their losses, warms them up, and takes
+// config.samples samples of each, in turn and in random order, of at least
+// two milliseconds each. What a step does, the fetch of its rows included, is
+// what it does in a training run. `progress` is told what is being done.
+// REQUIRES: batch <= data.rows. Internal when losses differ.
+absl::StatusOr<BenchRow> BenchStep(
+    const Config& config, const Dataset& data, int64_t batch,
+    const std::function<void(const std::string&)>& progress);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_STEP_BENCH_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/version.h"
+
+#include <zlib.h>
+
+#include "CLI/Version.hpp"
+#include "absl/base/config.h"
+#include "absl/strings/str_cat.h"
+#include "hwy/highway.h"
+#include "kernels/probe.h"
+#include "nlohmann/json.hpp"
+#include "runtime/cuda_devices.h"
+#include "runtime/onednn.h"
+
+namespace onestep {
+namespace {
+
+std::string CompilerName() {
+#if defined(__clang__)
+  return absl::StrCat("clang ", __clang_version__);
+#else
+  return absl::StrCat("g++ ", __VERSION__);
+#endif
+}
+
+std::string AbseilName() {
+#if defined(ABSL_LTS_RELEASE_VERSION)
+  return absl::StrCat(ABSL_LTS_RELEASE_VERSION);
+#else
+  return "head";
+#endif
+}
+
+}  // namespace
+
+std::string Version() { return ONESTEP_VERSION; }
+
+std::vector<std::pair<std::string, std::string>> LibraryVersions() {
+  return {
+      {"compiler", CompilerName()},
+      {"oneDNN", OnednnVersion()},
+      {"Abseil", AbseilName()},
+      {"Highway", absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH)},
+      {"CLI11", CLI11_VERSION},
+      {"nlohmann-json", absl::StrCat(NLOHMANN_JSON_VERSION_MAJOR, ".",
+                                     NLOHMANN_JSON_VERSION_MINOR, ".",
+                                     NLOHMANN_JSON_VERSION_PATCH)},
+      {"zlib", zlibVersion()},
+      {"CUDA runtime", CudaRuntimeVersion()},
+  };
+}
+
+std::string VersionText() {
+  std::string text = absl::StrCat("onestep ", Version());
+  for (const auto& [name, version] : LibraryVersions()) {
+    absl::StrAppend(&text, "\n", name, " ", version);
+  }
+  absl::StrAppend(&text, "\nISA ", CpuIsa());
+  return text;
+}
+
+}  // namespace onestep
