@@ -22,6 +22,8 @@ constexpr int64_t kGrainElements = 16384;
 // Likewise for matmul, in FLOPs.
 constexpr double kGrainFlops = 262144;
 
+constexpr int64_t kLineFloats = 16;  // of a cache line
+
 cpu::Act ActOf(Activation activation) {
   static_assert(static_cast<int>(cpu::Act::kGelu) ==
                 static_cast<int>(Activation::kGelu));
@@ -82,8 +84,9 @@ class Lowering {
   template <typename Fn>
   Call ByCols(const TensorType& type, Fn fn) const {
     const int64_t lines =
-        (kGrainElements / std::max<int64_t>(1, Rows(type)) + 15) / 16;
-    return [fn, cols = Cols(type), grain = std::max<int64_t>(1, lines) * 16,
+        kGrainElements / std::max<int64_t>(1, Rows(type)) / kLineFloats;
+    return [fn, cols = Cols(type),
+            grain = std::max<int64_t>(1, lines) * kLineFloats,
             threads = threads_] { ParallelFor(threads, cols, grain, fn); };
   }
 
@@ -253,9 +256,10 @@ class Lowering {
       context_.chain.RequestScratch(args.k * args.n * sizeof(float));
     }
     const int last = static_cast<int>(node_.operands.size()) - 1;
-    const int64_t grain = MatMulGrain(args);
-    return [args, grain, threads = threads_, a = In(0), b = In(1), y = Out(),
-            bias = attrs.bias ? In(2) : nullptr,
+    const bool by_cols = SplitsColumns(args, threads_);
+    const int64_t grain = MatMulGrain(args, by_cols);
+    return [args, by_cols, grain, threads = threads_, a = In(0), b = In(1),
+            y = Out(), bias = attrs.bias ? In(2) : nullptr,
             c = attrs.accumulate ? In(last) : nullptr,
             packed = attrs.trans_b ? Scratch() : nullptr, b_rows = b_dims[0],
             b_cols = b_dims[1]]() mutable {
@@ -270,18 +274,38 @@ class Lowering {
       if (c != nullptr && *c != *y) {
         std::memcpy(*y, *c, args.m * args.n * sizeof(float));
       }
+      if (by_cols) {
+        ParallelFor(threads, args.n, grain, [&](int64_t begin, int64_t end) {
+          cpu::MatMulArgs part = args;
+          part.n = end - begin;
+          part.b += begin;
+          part.c += begin;
+          if (part.bias != nullptr) part.bias += begin;
+          cpu::MatMul(part, 0, part.m);
+        });
+        return;
+      }
       ParallelFor(threads, args.m, grain, [&](int64_t begin, int64_t end) {
         cpu::MatMul(args, begin, end);
       });
     };
   }
 
-  static int64_t MatMulGrain(const cpu::MatMulArgs& args) {
-    const double row_flops = 2.0 * args.n * args.k;
-    const int64_t rows =
-        static_cast<int64_t>(kGrainFlops / std::max(1.0, row_flops)) + 1;
-    const int64_t unit = cpu::MatMulRowGrain();
-    return (rows + unit - 1) / unit * unit;
+  // Rows are split where the batch is wider than the layer, else columns: then
+  // a thread's slice of a weight stays in its own cache from the update to the
+  // next forward, which splits alike.
+  static bool SplitsColumns(const cpu::MatMulArgs& args, int threads) {
+    const int64_t batch = args.accumulate ? args.k : args.m;
+    return batch < args.n && args.n >= 2 * kLineFloats * threads;
+  }
+
+  // Rows or columns of a range that is worth a thread.
+  static int64_t MatMulGrain(const cpu::MatMulArgs& args, bool by_cols) {
+    const double flops = 2.0 * (by_cols ? args.m : args.n) * args.k;
+    const int64_t count =
+        static_cast<int64_t>(kGrainFlops / std::max(1.0, flops)) + 1;
+    const int64_t unit = by_cols ? kLineFloats : cpu::MatMulRowGrain();
+    return (count + unit - 1) / unit * unit;
   }
 
   Call ActivationGrad() {
