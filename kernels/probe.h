@@ -7,7 +7,7 @@
 
 namespace onestep {
 
-// The vector ISA the CPU kernels run with here: "avx3", "avx2", "sse4", ...
+// The vector ISA the CPU kernels run with here: "avx3", "avx2", "neon", ...
 // (Highway's name of the best target that was compiled in).
 const char* CpuIsa();
 

@@ -129,12 +129,13 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
   for (const auto& [from, to] : plan.copies) {
     AddCopyStep(plan, *chain, from, to);
   }
-  const std::string kernels =
-      choice == KernelChoice::kLoops
-          ? "own loops"
-          : absl::StrCat("onednn ", OnednnVersion(), " + own loops");
+  const int64_t calls = std::ssize(chain->steps());
+  const int64_t library =
+      std::count_if(chain->steps().begin(), chain->steps().end(),
+                    [](const StepInfo& step) { return step.library; });
   RETURN_IF_ERROR(chain->Finish(
-      absl::StrCat("chain of ", chain->steps().size(), " calls: ", kernels),
+      absl::StrCat("chain of ", calls, " calls: ", library, " onednn ",
+                   OnednnVersion(), ", ", calls - library, " own loops"),
       plan.ToString(graph)));
   return chain;
 }
