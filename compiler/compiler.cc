@@ -73,6 +73,9 @@ absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("threads: want at least 1, got ", options.threads));
   }
+  if (const absl::Status status = graph.Verify(); !status.ok()) {
+    return absl::InvalidArgumentError(status.message());
+  }
   PipelineOptions pipeline;
   pipeline.fuse = options.fuse;
   pipeline.disabled = options.disabled_passes;

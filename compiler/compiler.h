@@ -49,7 +49,8 @@ struct Compiled {
   double ms = 0;  // passes and lowering together
 };
 
-// Runs the passes over `graph` and lowers it. Unavailable or Unimplemented
+// Runs the passes over `graph` and lowers it. InvalidArgument when the graph
+// or an option is no valid one, Unavailable or Unimplemented
 // when the device or the dispatch cannot run it here, with the reason.
 absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options);
 

@@ -16,7 +16,6 @@ absl::StatusOr<std::unique_ptr<Chain>> Chain::Create(std::vector<Slot> slots,
   ASSIGN_OR_RETURN(chain->arena_, Buffer::Create(arena_bytes));
   chain->slots_ = std::move(slots);
   chain->addresses_.resize(chain->slots_.size());
-  chain->moves_.resize(chain->slots_.size());
   for (size_t i = 0; i < chain->slots_.size(); ++i) {
     const Slot& slot = chain->slots_[i];
     if (slot.offset < 0) continue;
@@ -31,11 +30,6 @@ void Chain::AddStep(StepInfo info, Call call) {
   calls_.push_back(std::move(call));
 }
 
-void Chain::OnMove(int slot, Move move) {
-  if (addresses_[slot] != nullptr) move(addresses_[slot]);
-  moves_[slot].push_back(std::move(move));
-}
-
 void Chain::FillSlot(int slot, float value) {
   float* const x = static_cast<float*>(addresses_[slot]);
   std::fill_n(x, slots_[slot].bytes / sizeof(float), value);
@@ -47,17 +41,12 @@ void Chain::RequestScratch(int64_t bytes) {
 
 absl::Status Chain::Finish(std::string lowering, std::string plan) {
   ASSIGN_OR_RETURN(scratch_, Buffer::Create(scratch_bytes_));
-  SetAddress(kScratch, scratch_.data());
+  addresses_[kScratch] = scratch_.data();
   lowering_ = std::move(lowering);
   plan_ = std::move(plan);
   absl::StrAppend(&plan_, "scratch shared by all steps: ", scratch_bytes_,
                   " bytes\n");
   return absl::OkStatus();
-}
-
-void Chain::SetAddress(int slot, void* address) {
-  addresses_[slot] = address;
-  for (const Move& move : moves_[slot]) move(address);
 }
 
 absl::Status Chain::Bind(absl::string_view name, void* data,
@@ -69,7 +58,7 @@ absl::Status Chain::Bind(absl::string_view name, void* data,
     return absl::NotFoundError(absl::StrCat("bind: no value named ", name));
   }
   const int slot = static_cast<int>(it - slots_.begin());
-  SetAddress(slot, data);
+  addresses_[slot] = data;
   all_bound_ = false;
   std::erase_if(streams_, [&](const Stream& s) { return s.slot == slot; });
   if (stride_bytes != 0) streams_.push_back({slot, stride_bytes});
@@ -91,12 +80,14 @@ absl::Status Chain::CheckBound() {
 absl::Status Chain::Run(int64_t n) {
   RETURN_IF_ERROR(CheckBound());
   for (int64_t t = 0; t < n; ++t) {
-    for (const Call& call : calls_) call();
-    for (const Stream& s : streams_) {
-      SetAddress(s.slot,
-                 static_cast<char*>(addresses_[s.slot]) + s.stride_bytes);
+    for (const Call& call : calls_) {
+      call();
+      if (!error_.ok()) return error_;
     }
-    if (!error_.ok()) return error_;
+    for (const Stream& s : streams_) {
+      addresses_[s.slot] =
+          static_cast<char*>(addresses_[s.slot]) + s.stride_bytes;
+    }
   }
   return absl::OkStatus();
 }

@@ -26,8 +26,6 @@ struct Slot {
 // taken by Create; Run allocates nothing.
 class Chain : public Executable {
  public:
-  // Called with the slot's new address, also once when the step is added.
-  using Move = std::function<void(void*)>;
   using Call = std::function<void()>;
 
   static absl::StatusOr<std::unique_ptr<Chain>> Create(std::vector<Slot> slots,
@@ -39,10 +37,9 @@ class Chain : public Executable {
     return reinterpret_cast<T* const*>(&addresses_[slot]);
   }
   void AddStep(StepInfo info, Call call);
-  void OnMove(int slot, Move move);
   // Values of the whole life of the chain, written once here.
   void FillSlot(int slot, float value);
-  // The first error of a call; Run returns it.
+  // The first error of a call; Run stops there and returns it.
   void Fail(absl::Status status) { error_.Update(std::move(status)); }
   // Memory that any step may use while it runs; grows to the largest request.
   // Its address is valid once Finish was called.
@@ -70,12 +67,10 @@ class Chain : public Executable {
   };
 
   Chain() = default;
-  void SetAddress(int slot, void* address);
   absl::Status CheckBound();
 
   std::vector<Slot> slots_;       // slots_[kScratch] is the scratch
   std::vector<void*> addresses_;  // one per slot; never resized
-  std::vector<std::vector<Move>> moves_;
   std::vector<Stream> streams_;
   std::vector<StepInfo> infos_;
   std::vector<Call> calls_;

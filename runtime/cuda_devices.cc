@@ -10,6 +10,10 @@ namespace onestep {
 
 absl::StatusOr<std::vector<std::string>> CudaDevices() {
   const auto unavailable = [](cudaError_t error) {
+    if (error == cudaErrorInsufficientDriver) {  // also when there is none
+      return absl::UnavailableError("device gpu: no NVIDIA driver for CUDA " +
+                                    CudaRuntimeVersion());
+    }
     return absl::UnavailableError(
         absl::StrCat("device gpu: ", cudaGetErrorString(error)));
   };

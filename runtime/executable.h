@@ -23,8 +23,6 @@ struct StepInfo {
   bool in_place = false;       // a result lies in the memory of an operand
   double flops = 0;            // of one execution
   double bytes = 0;            // read and written by one execution
-  std::vector<std::string> reads;  // value names, as in the graph's text
-  std::vector<std::string> writes;
 };
 
 // A compiled graph: a flat list of steps over bound memory and one arena.
@@ -49,6 +47,7 @@ class Executable {
   virtual absl::Status Run(int64_t n) = 0;
 
   // Runs only step `index` of the list, without advancing addresses.
+  // REQUIRES: 0 <= index < steps().size().
   virtual absl::Status RunStep(int index) = 0;
 
   virtual const std::vector<StepInfo>& steps() const = 0;

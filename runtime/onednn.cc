@@ -97,9 +97,27 @@ struct Arg {
 
 // What one call needs: alive as long as the closure that runs it.
 struct Prepared {
+  struct Slot {
+    void* const* address;  // where it is now
+    memory object;
+    void* seen = nullptr;  // where the object thinks it is
+  };
   dnnl::primitive primitive;
-  std::vector<memory> memories;
+  std::vector<Slot> slots;
   std::vector<dnnl_exec_arg_t> args;
+
+  // The C calls: the C++ ones throw, and build an argument vector every time.
+  dnnl_status_t Run(const dnnl::stream& stream) {
+    for (Slot& slot : slots) {
+      if (*slot.address == slot.seen) continue;
+      slot.seen = *slot.address;
+      const dnnl_status_t status =
+          dnnl_memory_set_data_handle(slot.object.get(), slot.seen);
+      if (status != dnnl_success) return status;
+    }
+    return dnnl_primitive_execute(primitive.get(), stream.get(),
+                                  static_cast<int>(args.size()), args.data());
+  }
 };
 
 class OnednnImpl : public Onednn,
@@ -284,14 +302,11 @@ class OnednnImpl : public Onednn,
     }
     auto prepared = std::make_shared<Prepared>();
     prepared->primitive = Primitive(desc);
-    prepared->memories.reserve(list.size() + 1);
+    prepared->slots.reserve(list.size() + 1);
     const auto add = [&](int arg, const memory::desc& d, int slot) {
-      prepared->memories.push_back(memory(d, engine_, DNNL_MEMORY_NONE));
-      prepared->args.push_back({arg, prepared->memories.back().get()});
-      chain_->OnMove(slot,
-                     [prepared, i = prepared->memories.size() - 1](void* p) {
-                       prepared->memories[i].set_data_handle(p);
-                     });
+      prepared->slots.push_back(
+          {chain_->address<void>(slot), memory(d, engine_, DNNL_MEMORY_NONE)});
+      prepared->args.push_back({arg, prepared->slots.back().object.get()});
     };
     for (const Arg& arg : list) add(arg.name, Desc(arg.view), arg.view.slot);
     const memory::desc scratch = desc.scratchpad_desc();
@@ -299,11 +314,10 @@ class OnednnImpl : public Onednn,
       chain_->RequestScratch(static_cast<int64_t>(scratch.get_size()));
       add(DNNL_ARG_SCRATCHPAD, scratch, Chain::kScratch);
     }
-    // The C call: the C++ one builds an argument vector every time.
     auto call = [prepared, self = shared_from_this(), chain = chain_, name] {
-      const dnnl_status_t status = dnnl_primitive_execute(
-          prepared->primitive.get(), self->stream_.get(),
-          static_cast<int>(prepared->args.size()), prepared->args.data());
+      // Another chain may have set its own.
+      omp_set_num_threads(self->threads_);
+      const dnnl_status_t status = prepared->Run(self->stream_);
       if (status != dnnl_success) {
         chain->Fail(absl::InternalError(absl::StrCat(
             "onednn ", name, ": execute failed with status ", status)));

@@ -10,9 +10,12 @@ extern "C" {
 void __tsan_acquire(void* addr);
 void __tsan_release(void* addr);
 }
+// The compiler's own hand-over of variables comes before any announcement.
+#define ONESTEP_NO_TSAN __attribute__((no_sanitize_thread))
 #define ONESTEP_TSAN_ACQUIRE(p) __tsan_acquire(p)
 #define ONESTEP_TSAN_RELEASE(p) __tsan_release(p)
 #else
+#define ONESTEP_NO_TSAN
 #define ONESTEP_TSAN_ACQUIRE(p) (void)(p)
 #define ONESTEP_TSAN_RELEASE(p) (void)(p)
 #endif
@@ -24,7 +27,8 @@ namespace onestep {
 // last; one range runs in the caller. The split depends only on the
 // arguments. OpenMP's team, which oneDNN uses too, so that there is one pool.
 template <typename Fn>
-void ParallelFor(int threads, int64_t n, int64_t grain, const Fn& fn) {
+ONESTEP_NO_TSAN void ParallelFor(int threads, int64_t n, int64_t grain,
+                                 const Fn& fn) {
   const int64_t grains = (n + grain - 1) / grain;
   const int64_t ranges = std::min<int64_t>(threads, grains);
   if (ranges <= 1) {

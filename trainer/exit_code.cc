@@ -39,7 +39,7 @@ std::string ExitCodeHelp() {
       {kExitInternal, "internal error"},
       {kExitUsage, "usage: a wrong flag or value"},
       {kExitData, "data or model file missing or corrupt"},
-      {kExitDiverged, "diverged: the loss was not finite"},
+      {kExitDiverged, "diverged: the loss or a weight was not finite"},
       {kExitUnavailable, "device or lowering not available here"},
       {kExitOutput, "output cannot be written"},
       {kExitSignal + SIGINT, "interrupted (SIGINT)"},

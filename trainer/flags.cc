@@ -48,6 +48,12 @@ std::vector<std::string> Words() {
   return words;
 }
 
+std::string PassNames() {
+  std::vector<std::string> names;
+  for (const Pass& pass : AllPasses()) names.push_back(pass.name);
+  return absl::StrJoin(names, ", ");
+}
+
 template <typename E>
 absl::StatusOr<E> ParseChoice(const std::string& text) {
   for (const Named<E>& named : Names<E>()) {
@@ -236,7 +242,8 @@ void Flags::AddCompile() {
   Value("--threads", "N|auto",
         absl::StrCat("CPU threads [auto: ", compile.threads, " here]"),
         [this](const std::string& text) { return SetThreads(text); });
-  Value("--disable-pass", "A,B", "Compiler passes to leave out",
+  Value("--disable-pass", "A,B",
+        absl::StrCat("Compiler passes to leave out, of ", PassNames()),
         [this](const std::string& text) { return SetPasses(text); });
   if (config_.verb == Verb::kTrain || config_.verb == Verb::kGraph) {
     Text("--dump-ir", "DIR", &compile.dump_dir,

@@ -16,6 +16,8 @@ namespace onestep {
 namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 24;
+// 1 GiB of weights; a step reads all of them.
+constexpr int64_t kMaxParameters = int64_t{1} << 28;
 constexpr uint64_t kInitStream = uint64_t{3} << 32;  // see random.h
 
 struct Layer {
@@ -150,11 +152,19 @@ std::string ModelSpec::ToString() const { return absl::StrJoin(widths, "-"); }
 
 absl::StatusOr<std::vector<int64_t>> ParseWidths(absl::string_view text) {
   std::vector<int64_t> widths;
+  int64_t parameters = 0;
   for (const absl::string_view word : absl::StrSplit(text, '-')) {
     const absl::StatusOr<int64_t> width = ParseInteger(word, 1, kMaxWidth);
     if (!width.ok()) {
       widths.clear();
       break;
+    }
+    // Of the layer before, with its bias: never overflows within the bound.
+    if (!widths.empty()) parameters += (widths.back() + 1) * *width;
+    if (parameters > kMaxParameters) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("want at most ", kMaxParameters, " parameters, got ",
+                       parameters, " or more of ", Quote(text)));
     }
     widths.push_back(*width);
   }

@@ -35,7 +35,7 @@ struct ModelSpec {
 };
 
 // "784-128-10" -> widths. InvalidArgument: want widths joined by `-`, at
-// least two, each from 1 to 2^24.
+// least two, each from 1 to 2^24, and at most 2^28 parameters in all.
 absl::StatusOr<std::vector<int64_t>> ParseWidths(absl::string_view text);
 
 enum class OptimizerKind : uint8_t { kSgd, kMomentum, kAdam, kAdamW };

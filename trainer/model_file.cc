@@ -13,6 +13,7 @@
 #include "runtime/status.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config.h"
+#include "trainer/finite.h"
 #include "trainer/numbers.h"
 
 namespace onestep {
@@ -85,6 +86,10 @@ absl::Status FillParams(const Checkpoint& checkpoint,
       return absl::DataLossError(
           absl::StrCat("tensor ", param.name, ": want ", Shape(param.dims),
                        ", got ", missing ? "none" : Shape(found->dims)));
+    }
+    if (!AllFinite(found->values.data(), param.num_elements())) {
+      return absl::DataLossError(absl::StrCat(
+          "tensor ", param.name, ": want finite values, got others"));
     }
     std::memcpy(param.data.data(), found->values.data(), param.data.bytes());
   }

@@ -38,10 +38,13 @@ constexpr int kMaxWarmSlices = 200;
 constexpr double kLossFloor = 1e-6;
 
 // A sample during which the kernel took a core away says little about the
-// step: it is taken again, the fastest try counts. On a machine that is never
-// quiet that must end: after so many tries, and so long for a batch in all.
+// step: it is taken again. On a machine that is never quiet that must end:
+// after so many tries, and so long for a batch in all, the fastest counts.
 constexpr int kMaxTries = 50;
 constexpr double kMaxRetakeSeconds = 10;
+
+// Of the peak before the first sample, besides one between any two.
+constexpr int kPeakSamples = 30;
 
 enum Way : int { kUnfused, kLoops, kFused, kWays };
 constexpr const char* kWayNames[kWays] = {"unfused", "loops", "fused"};
@@ -149,8 +152,8 @@ absl::Status StepBench::WarmUp() {
     int slices_without_gain = 0;
     for (int slice = 0;
          slice < kMaxWarmSlices && slices_without_gain < kWarmSlices; ++slice) {
-      steps_[way] = std::max<int64_t>(
-          1, std::llround(std::ceil(kSampleSeconds * 1e6 / best_us)));
+      steps_[way] =
+          static_cast<int64_t>(std::ceil(kSampleSeconds * 1e6 / best_us));
       ASSIGN_OR_RETURN(const double us, Time(way, steps_[way]));
       const bool gain = us < best_us * (1 - kWarmGain);
       slices_without_gain = gain ? 0 : slices_without_gain + 1;
@@ -210,6 +213,7 @@ absl::StatusOr<BenchRow> BenchStep(
   progress("warm up");
   RETURN_IF_ERROR(bench.WarmUp());
   PeakProbe peak(config.compile.threads);
+  for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
   Random random(/*seed=*/1);
   for (int64_t i = 0; i < config.samples; ++i) {
     progress(absl::StrCat("sample ", i + 1, " of ", config.samples));

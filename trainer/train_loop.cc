@@ -2,7 +2,6 @@
 #include "trainer/train_loop.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include "runtime/status.h"
 #include "trainer/bind.h"
 #include "trainer/data/split.h"
+#include "trainer/finite.h"
 
 namespace onestep {
 namespace {
@@ -27,15 +27,6 @@ double SecondsSince(Clock::time_point start) {
 }
 
 }  // namespace
-
-bool AllFinite(const float* values, int64_t n) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  bool finite = true;  // no early return, so that the loop is vectorised
-  for (int64_t i = 0; i < n; ++i) {
-    finite &= (std::bit_cast<uint32_t>(values[i]) & kExponent) != kExponent;
-  }
-  return finite;
-}
 
 absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
     const Config& config, const Dataset& data, int64_t rows) {
@@ -195,14 +186,17 @@ absl::Status TrainLoop::CheckFinite(const Range& range) {
     what = absl::StrCat("the loss is ", losses_[range.first + good], " at");
     bad_step = range.first + good + 1;
   }
-  // The slice began with finite weights: at worst it ends there again. A
-  // step is replayed bit by bit, so that these are the weights it had seen.
-  int64_t replayed = std::min(good, range.count);
-  for (;; --replayed) {
+  // The slice began with finite weights, and weights that are not stay so: the
+  // last finite ones are found by bisection. A step is replayed bit by bit.
+  int64_t replayed = 0;
+  for (int64_t bad = good + 1; bad - replayed > 1;) {
+    const int64_t steps = replayed + (bad - replayed + (bad > good)) / 2;
     Restore();
-    RETURN_IF_ERROR(RunSteps({range.first, replayed}));
-    if (replayed == 0 || params_finite()) break;
+    RETURN_IF_ERROR(RunSteps({range.first, steps}));
+    (params_finite() ? replayed : bad) = steps;
   }
+  Restore();
+  RETURN_IF_ERROR(RunSteps({range.first, replayed}));
   steps_done_ += replayed;
   return absl::OutOfRangeError(absl::StrCat("diverged: ", what, " epoch ",
                                             epoch_, ", step ", bad_step,

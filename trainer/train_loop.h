@@ -100,9 +100,6 @@ class TrainLoop {
   std::vector<float> lrs_, step_numbers_, losses_, corrects_;
 };
 
-// False when an element of values[n] is infinite or not a number.
-bool AllFinite(const float* values, int64_t n);
-
 }  // namespace onestep
 
 #endif  // ONESTEP_TRAINER_TRAIN_LOOP_H_

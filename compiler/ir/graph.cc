@@ -258,7 +258,15 @@ absl::Status Graph::Verify() const {
       if (!names.insert(node->name()).second) {
         return broken("two leaves named ", node->name());
       }
-    } else if (node->kind != OpKind::kConstant) {
+    }
+    if (HasGivenType(node->kind)) {
+      for (int64_t d : node->types[0].dims) {
+        if (d < 1) {
+          return broken(NameOf(node->result()), ": want sizes from 1, got ",
+                        node->types[0].ToString());
+        }
+      }
+    } else {
       const auto types = Infer(node->kind, node->operands, node->attrs);
       if (!types.ok()) return broken(types.status().message());
       if (*types != node->types) {
@@ -273,7 +281,10 @@ absl::Status Graph::Verify() const {
     if (!out.value || seen.count(out.value.node) == 0) {
       return broken("output ", out.name, " is not defined");
     }
-    if (out.kind == Output::kResult) continue;
+    if (out.kind == Output::kResult) {
+      if (names.insert(out.name).second) continue;
+      return broken("result ", out.name, " has the name of another value");
+    }
     const Node* const param = FindLeaf(out.name);
     if (param == nullptr || param->kind != OpKind::kParam) {
       return broken("update of ", out.name, ", which is no param");

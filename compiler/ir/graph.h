@@ -65,8 +65,9 @@ struct Output {
 //
 // Invariants, checked by Verify: nodes are in topological order, which is
 // also the order of execution; types are what the infer rules say; names of
-// inputs and params are unique; a param is updated at most once, by a value of
-// its own type. Node addresses are stable until the node is erased.
+// inputs, params and results are unique; sizes are at least 1; a param is
+// updated at most once, by a value of its own type. Node addresses are stable
+// until the node is erased.
 class Graph {
  public:
   Graph() = default;
@@ -143,6 +144,11 @@ struct GradContext {
 
   Value operand(int i) const { return node.operands[i]; }
 };
+
+// Whether the node of `value` may write it over `operand`, which it reads, so
+// far as the op is concerned (op_alias.cc); whether another node still wants
+// the operand is for the caller to know.
+bool MayOverwrite(Value value, Value operand);
 
 // True when `value` is a constant 1: the seed of a reverse sweep, by which
 // rules need not multiply.

@@ -45,22 +45,17 @@ std::string TypesText(const std::vector<Value>& values) {
   });
 }
 
-StepInfo Describe(const Graph& graph, const MemoryPlan& plan, Node& node) {
+StepInfo Describe(const MemoryPlan& plan, Node& node) {
   StepInfo info;
   info.op = node.def().name;
   info.phase = ToString(node.phase);
   info.fused_from = absl::StrJoin(node.fused_from, " + ");
   std::vector<Value> results;
   for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
-    const Value value = node.result(r);
-    results.push_back(value);
-    info.writes.push_back(graph.NameOf(value));
+    results.push_back(node.result(r));
     for (const Value& operand : node.operands) {
-      info.in_place |= plan.SlotOf(operand) == plan.SlotOf(value);
+      info.in_place |= plan.SlotOf(operand) == plan.SlotOf(results.back());
     }
-  }
-  for (const Value& operand : node.operands) {
-    info.reads.push_back(graph.NameOf(operand));
   }
   const std::string attrs = PrintAttrs(node.kind, node.attrs);
   info.label =
@@ -74,7 +69,7 @@ StepInfo Describe(const Graph& graph, const MemoryPlan& plan, Node& node) {
 
 absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
                          Node& node) {
-  StepInfo info = Describe(context.graph, context.plan, node);
+  StepInfo info = Describe(context.plan, node);
   if (WantsOnednn(choice, node)) {
     absl::StatusOr<LoweredStep> step = LowerToOnednn(context, node);
     if (step.ok()) {
@@ -99,7 +94,6 @@ void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to) {
   info.label = absl::StrCat("copy ", bytes, " bytes to ", plan.slots[to].name);
   info.implementation = "memcpy";
   info.bytes = 2.0 * bytes;
-  info.writes = {absl::StrCat("%", plan.slots[to].name)};
   chain.AddStep(std::move(info),
                 [=, x = chain.address<char>(from),
                  y = chain.address<char>(to)] { std::memcpy(*y, *x, bytes); });
@@ -110,7 +104,7 @@ void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to) {
 absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
                                                          KernelChoice choice,
                                                          int threads) {
-  SeparateOutputs(graph);
+  RETURN_IF_ERROR(SeparateOutputs(graph));
   const MemoryPlan plan = PlanMemory(graph);
   ASSIGN_OR_RETURN(std::unique_ptr<Chain> chain,
                    Chain::Create(plan.slots, plan.arena_bytes));

@@ -231,11 +231,13 @@ class Lowering {
       case OpKind::kMul:
         return Elementwise(
             [=](int64_t b, int64_t n) { cpu::Mul(*x + b, *z + b, *y + b, n); });
-      default:
+      case OpKind::kAddBias:
         return ByRows(node_.types[0], [=, cols = Cols(node_.types[0])](
                                           int64_t b, int64_t e) {
           cpu::AddBias(*x + b * cols, *z, *y + b * cols, e - b, cols);
         });
+      default:
+        CHECK(false);
     }
   }
 
@@ -343,11 +345,13 @@ class Lowering {
                       [=, labels = In<int32_t>(1)](int64_t b, int64_t e) {
                         cpu::MinusOneHot(*x, *labels, *y, cols, b, e);
                       });
-      default:
+      case OpKind::kMseGrad:
         return Elementwise(
             [=, t = In(1), alpha = 2.0f / n()](int64_t b, int64_t n) {
               cpu::MseGrad(alpha, *x + b, *t + b, *y + b, n);
             });
+      default:
+        CHECK(false);
     }
   }
 

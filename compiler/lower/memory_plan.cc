@@ -21,7 +21,12 @@ class Planner {
 
   MemoryPlan Run() {
     NewSlot("", 0, 0);  // the scratch
-    for (int i = 0; i < end_; ++i) PlaceResults(i);
+    // Leaves first: an update may stand before its param.
+    for (const bool leaves : {true, false}) {
+      for (int i = 0; i < end_; ++i) {
+        if (Node(i)->def().Has(kLeaf) == leaves) PlaceResults(i);
+      }
+    }
     PlaceCopies();
     Pack();
     return std::move(plan_);
@@ -93,43 +98,7 @@ class Planner {
       if (position_.at(user) > i) return false;
       if (user == value.node && !MayOverwrite(value, param)) return false;
     }
-    // A reader of the old value through another update in this slot: none, as
-    // a param has one update.
-    return !graph_.IsOutput(param);
-  }
-
-  // Whether `value`'s node may write it over `operand`, which it reads.
-  static bool MayOverwrite(Value value, Value operand) {
-    const onestep::Node& node = *value.node;
-    int reads = 0, at = 0;
-    for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) {
-      if (node.operands[i] == operand) {
-        ++reads;
-        at = i;
-      }
-    }
-    if (value.type() != operand.type()) return false;
-    const int last = static_cast<int>(node.operands.size()) - 1;
-    if (node.def().Has(kElementwise)) return value.index == 0;
-    if (reads != 1) return false;
-    if (node.def().Has(kUpdate)) {
-      // w', v' and m' over operands 0, 2 and 3: the old values.
-      return at == (value.index == 0 ? 0 : value.index + 1);
-    }
-    switch (node.kind) {
-      case OpKind::kMatMul:
-        return node.as<MatMulAttrs>().accumulate && at == last;
-      case OpKind::kLossGrad:
-        if (value.index == 1) return at == 0;  // dlogits over logits
-        return value.index == 3 && at == last &&
-               node.as<LossGradAttrs>().bias == BiasGrad::kUpdate;
-      case OpKind::kActivationGrad:
-        if (value.index == 0) return at < 2;
-        return at == last &&
-               node.as<ActivationGradAttrs>().bias == BiasGrad::kUpdate;
-      default:
-        return false;
-    }
+    return true;
   }
 
   // The arena slot of an operand that nothing reads after position i and that
@@ -225,18 +194,26 @@ class Planner {
 
 }  // namespace
 
-void SeparateOutputs(Graph& graph) {
+absl::Status SeparateOutputs(Graph& graph) {
   const std::vector<Output> outputs = graph.outputs();
+  graph.set_insertion_point(nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Value value = outputs[i].value;
     const bool shared =
         std::any_of(outputs.begin(), outputs.begin() + i,
                     [&](const Output& o) { return o.value == value; });
-    if (!shared && !value.node->def().Has(kLeaf)) continue;
-    graph.set_insertion_point(nullptr);
+    const bool made =
+        !value.node->def().Has(kLeaf) && value.node->kind != OpKind::kConstant;
+    if (made && !shared) continue;
+    if (value.type().dtype != DType::kF32) {
+      return absl::InvalidArgumentError(absl::StrCat("output ", outputs[i].name,
+                                                     ": want f32 to copy, got ",
+                                                     value.type().ToString()));
+    }
     graph.set_phase(value.node->phase);
     graph.SetOutput(static_cast<int>(i), graph.Add(OpKind::kScale, {value}));
   }
+  return absl::OkStatus();
 }
 
 MemoryPlan PlanMemory(const Graph& graph) { return Planner(graph).Run(); }
@@ -249,21 +226,24 @@ std::string MemoryPlan::ToString(const Graph& graph) const {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return slots[a].offset < slots[b].offset;
   });
-  int leaves = 0;  // positions are counted without leaves
+  // As the list of steps counts: from 1, without leaves.
+  int leaves = 0;
   std::vector<int> number;
   for (const auto& node : graph.nodes()) {
-    number.push_back(std::max(0, static_cast<int>(number.size()) - leaves));
+    number.push_back(std::max(1, static_cast<int>(number.size()) - leaves + 1));
     leaves += node->def().Has(kLeaf);
   }
-  number.push_back(graph.size() - leaves);
   for (int s : order) {
     if (s == Chain::kScratch) continue;
     const std::string place =
         slots[s].offset < 0 ? "outside" : absl::StrCat(slots[s].offset);
     const std::string steps =
-        slots[s].offset < 0 ? "all"
-                            : absl::StrCat(number[lifetimes[s].first], "..",
-                                           number[lifetimes[s].last]);
+        slots[s].offset < 0
+            ? "all"
+            : absl::StrCat(number[lifetimes[s].first], "..",
+                           lifetimes[s].last == graph.size()
+                               ? "end"
+                               : absl::StrCat(number[lifetimes[s].last]));
     absl::StrAppendFormat(&text, "%12s %12d  %-9s %s\n", place, slots[s].bytes,
                           steps, lifetimes[s].values);
   }

@@ -42,9 +42,10 @@ struct MemoryPlan {
   std::vector<Lifetime> lifetimes;  // one per slot
 };
 
-// Outputs that are leaves, or share a value with another output, first get a
-// copying `scale` of their own, so that every output has a node and a slot.
-void SeparateOutputs(Graph& graph);
+// Outputs that are leaves or constants, or share a value with another output,
+// first get a copying `scale` of their own, so that every output has a node and
+// a slot. InvalidArgument when such an output is not f32.
+absl::Status SeparateOutputs(Graph& graph);
 
 // REQUIRES: a verified graph after SeparateOutputs.
 MemoryPlan PlanMemory(const Graph& graph);

@@ -6,16 +6,6 @@
 namespace onestep {
 namespace {
 
-// Whether `node` may take operand 0, a matmul, into itself.
-bool TakesMatMul(PassContext& context, const Node* node, Value product) {
-  const Graph& graph = context.graph;
-  if (OnlyUser(graph, product) == node) return true;
-  context.Refuse(absl::StrCat("fuse ", graph.NameOf(product), " into ",
-                              node->def().name, ": ",
-                              SecondUse(graph, product, node)));
-  return false;
-}
-
 bool FuseNode(PassContext& context, Node* node) {
   if (node->operands.empty()) return false;
   Node* const matmul = node->operands[0].node;
@@ -32,7 +22,7 @@ bool FuseNode(PassContext& context, Node* node) {
   } else {
     return false;
   }
-  if (!TakesMatMul(context, node, matmul->result())) return false;
+  if (!IsOnlyFor(context, matmul->result(), node)) return false;
   FuseChain(context.graph, OpKind::kMatMul, operands, attrs, {matmul, node});
   return true;
 }

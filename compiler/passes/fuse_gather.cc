@@ -9,21 +9,11 @@
 namespace onestep {
 namespace {
 
-// Whether `node` may take the rows that `gather` makes into itself.
-bool TakesRows(PassContext& context, const Node* node, Value rows) {
-  const Graph& graph = context.graph;
-  if (OnlyUser(graph, rows) == node) return true;
-  context.Refuse(absl::StrCat("fuse ", graph.NameOf(rows), " into ",
-                              node->def().name, ": ",
-                              SecondUse(graph, rows, node)));
-  return false;
-}
-
 bool FuseCast(PassContext& context, Node* cast) {
   Node* const gather = cast->operands[0].node;
   if (gather->kind != OpKind::kGatherRows ||
       gather->types[0].dtype != DType::kU8 || gather->types[0].rank() != 2 ||
-      !TakesRows(context, cast, gather->result())) {
+      !IsOnlyFor(context, gather->result(), cast)) {
     return false;
   }
   FuseChain(context.graph, OpKind::kGatherConvert, gather->operands,
@@ -36,7 +26,7 @@ bool FuseScale(PassContext& context, Node* scale) {
   // A second factor would be rounded together with the first.
   if (gather->kind != OpKind::kGatherConvert ||
       gather->as<ScaleAttrs>().alpha != 1 ||
-      !TakesRows(context, scale, gather->result())) {
+      !IsOnlyFor(context, gather->result(), scale)) {
     return false;
   }
   FuseChain(context.graph, OpKind::kGatherConvert, gather->operands,
@@ -49,7 +39,7 @@ bool FuseLabels(PassContext& context, Node* loss) {
   if (attrs.gather) return false;
   Node* const gather = loss->operands[1].node;
   if (gather->kind != OpKind::kGatherRows ||
-      !TakesRows(context, loss, gather->result())) {
+      !IsOnlyFor(context, gather->result(), loss)) {
     return false;
   }
   attrs.gather = true;

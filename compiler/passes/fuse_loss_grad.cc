@@ -93,12 +93,19 @@ bool MatchMse(PassContext& context, Node* grad, Match& match) {
   return false;
 }
 
+bool IsPart(const Match& match, const Node* node) {
+  return std::find(match.parts.begin(), match.parts.end(), node) !=
+         match.parts.end();
+}
+
 // Where the fused node can stand: at the first part that comes after all
-// operands; nullptr when a result is read before that.
+// operands; nullptr when a result is read before that or is an operand.
 const Node* FindPosition(const Graph& graph, const Match& match) {
   int ready = 0;
   for (Value v : {match.logits, match.labels, match.lr}) {
-    if (v) ready = std::max(ready, graph.IndexOf(v.node) + 1);
+    if (!v) continue;
+    if (IsPart(match, v.node)) return nullptr;  // a rate made from the loss
+    ready = std::max(ready, graph.IndexOf(v.node) + 1);
   }
   int position = graph.size();
   for (const Node* part : match.parts) {
@@ -108,9 +115,9 @@ const Node* FindPosition(const Graph& graph, const Match& match) {
   for (Node* made : {match.loss_node, match.grad, match.correct}) {
     if (made == nullptr) continue;
     for (const Node* user : graph.Users(made->result())) {
-      const bool inner = std::find(match.parts.begin(), match.parts.end(),
-                                   user) != match.parts.end();
-      if (!inner && graph.IndexOf(user) < position) return nullptr;
+      if (!IsPart(match, user) && graph.IndexOf(user) < position) {
+        return nullptr;
+      }
     }
   }
   return graph.nodes()[position].get();
@@ -145,6 +152,11 @@ bool FuseLoss(PassContext& context, Node* node) {
       FindNode(graph, OpKind::kCountCorrect, {match.logits, match.labels});
   if (match.loss_node != nullptr) match.parts.push_back(match.loss_node);
   if (match.correct != nullptr) match.parts.push_back(match.correct);
+  if (FindPosition(graph, match) == nullptr) {
+    context.Refuse(absl::StrCat("fuse ", graph.NameOf(node->result()),
+                                ": its logits are made by a part of it"));
+    return false;
+  }
   MatchScaled(graph, match);
 
   std::vector<Value> operands = {match.logits, match.labels};

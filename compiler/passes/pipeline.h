@@ -35,12 +35,6 @@ const std::vector<Pass>& AllPasses();
 // InvalidArgument for the first name that is no pass, with the nearest one.
 absl::Status CheckPassNames(const std::vector<std::string>& names);
 
-#ifdef NDEBUG
-inline constexpr bool kDebugBuild = false;
-#else
-inline constexpr bool kDebugBuild = true;
-#endif
-
 struct PipelineOptions {
   bool fuse = true;
   std::vector<std::string> disabled = {};  // names of passes
@@ -48,7 +42,7 @@ struct PipelineOptions {
   // Existing folder: "02-cse.txt" per pass that changed the graph or refused.
   std::string dump_dir = {};
   // Compare what a pass reports with the text before and after.
-  bool check_reports = kDebugBuild;
+  bool check_reports = false;
 };
 
 // One pass of one run.

@@ -43,25 +43,19 @@ Node* UpdatedParam(const Graph& graph, Node* node) {
   return nullptr;
 }
 
-const Node* InPlaceWriter(const Graph& graph, const Node* param) {
-  const Node* const node = graph.UpdateOf(param).node;
-  if (node == nullptr || node->operands.empty() ||
-      node->operands.back().node != param) {
-    return nullptr;
-  }
-  switch (node->kind) {
-    case OpKind::kMatMul:
-      return node->as<MatMulAttrs>().accumulate ? node : nullptr;
-    case OpKind::kLossGrad:
-      return node->as<LossGradAttrs>().bias == BiasGrad::kUpdate ? node
-                                                                 : nullptr;
-    case OpKind::kActivationGrad:
-      return node->as<ActivationGradAttrs>().bias == BiasGrad::kUpdate
-                 ? node
-                 : nullptr;
-    default:
-      return nullptr;
-  }
+bool IsOnlyFor(PassContext& context, Value value, const Node* node) {
+  const Graph& graph = context.graph;
+  if (OnlyUser(graph, value) == node) return true;
+  context.Refuse(absl::StrCat("fuse ", graph.NameOf(value), " into ",
+                              node->def().name, ": ",
+                              SecondUse(graph, value, node)));
+  return false;
+}
+
+const Node* InPlaceWriter(const Graph& graph, Node* param) {
+  const Value update = graph.UpdateOf(param);
+  return update && MayOverwrite(update, param->result()) ? update.node
+                                                         : nullptr;
 }
 
 std::string WhyNotAdded(const Graph& graph, const Node* update) {

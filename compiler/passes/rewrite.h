@@ -20,13 +20,17 @@ Node* OnlyUser(const Graph& graph, Value value);
 // `user`. REQUIRES: there is one.
 std::string SecondUse(const Graph& graph, Value value, const Node* user);
 
+// Whether `node` alone uses `value`, and so may take in what makes it; else
+// refuses with the second use.
+bool IsOnlyFor(PassContext& context, Value value, const Node* node);
+
 // The param that result 0 of `node` is the update of and that `node` reads;
 // nullptr: none.
 Node* UpdatedParam(const Graph& graph, Node* node);
 
-// The fused node that writes its result over the old value of `param`, or
-// nullptr. (An update op may do so too, where its lowering finds it legal.)
-const Node* InPlaceWriter(const Graph& graph, const Node* param);
+// The node that may write over the old value of `param`, or nullptr. For cost
+// only: the memory plan decides again what is legal.
+const Node* InPlaceWriter(const Graph& graph, Node* param);
 
 // Why an update op does not take its gradient by addition.
 std::string WhyNotAdded(const Graph& graph, const Node* update);

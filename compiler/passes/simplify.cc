@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
@@ -26,8 +28,10 @@ Value SimplerForm(Graph& graph, const Node* node) {
       if (alpha == 1) return operand(0);
       const Node* const inner = operand(0).node;
       if (inner->kind != OpKind::kScale) return {};
-      return Scaled(graph, node, inner->operands[0],
-                    alpha * inner->as<ScaleAttrs>().alpha);
+      const float product = alpha * inner->as<ScaleAttrs>().alpha;
+      // Two factors may do what their product cannot hold.
+      if (!std::isnormal(product)) return {};
+      return Scaled(graph, node, inner->operands[0], product);
     }
     case OpKind::kMulScalar:
       if (!IsConstant(operand(1), 1)) return {};

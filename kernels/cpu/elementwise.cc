@@ -91,8 +91,6 @@ HWY_EXPORT(CastU8);
 HWY_EXPORT(CastI32);
 HWY_EXPORT(AddBias);
 
-void Fill(float value, float* y, int64_t n) { std::fill_n(y, n, value); }
-
 void Scale(float alpha, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Scale)(alpha, x, y, n);
 }

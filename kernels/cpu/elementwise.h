@@ -7,7 +7,6 @@
 
 namespace onestep::cpu {
 
-void Fill(float value, float* y, int64_t n);
 void Scale(float alpha, const float* x, float* y, int64_t n);  // y = alpha x
 void Add(const float* a, const float* b, float* y, int64_t n);
 void Mul(const float* a, const float* b, float* y, int64_t n);

@@ -26,13 +26,11 @@ void MinusOneHot(const float* p, const int32_t* labels, float* y, int64_t cols,
 void MseRows(const float* y, const float* t, float* row_loss, int64_t cols,
              int64_t begin, int64_t end);
 // dy = alpha (y - t) over n values; dy may be y or t.
-void MseGrad(float alpha, const float* y, const float* t, float* dy,
-             int64_t n);
+void MseGrad(float alpha, const float* y, const float* t, float* dy, int64_t n);
 // row_correct[r] = 1 when the first largest logit is at the label and every
 // logit of the row is finite, else 0.
-void CorrectRows(const float* logits, const int32_t* labels,
-                 float* row_correct, int64_t cols, int64_t begin,
-                 int64_t end);
+void CorrectRows(const float* logits, const int32_t* labels, float* row_correct,
+                 int64_t cols, int64_t begin, int64_t end);
 
 // The fused forms: loss, count and gradient of a row in one visit. The label
 // of row r is labels[indices[r]], or labels[r] when indices is null.

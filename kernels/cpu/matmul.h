@@ -10,9 +10,9 @@ namespace onestep::cpu {
 
 // c[m,n] = act(a b + bias), or c += a b. fp32 throughout.
 struct MatMulArgs {
-  const float* a;       // [m,k]: element (i,p) at a[i * a_row + p * a_col]
+  const float* a;        // [m,k]: element (i,p) at a[i * a_row + p * a_col]
   int64_t a_row, a_col;  // one of them is 1
-  const float* b;       // [k,n] row-major, leading dimension ldb >= n
+  const float* b;        // [k,n] row-major, leading dimension ldb >= n
   int64_t ldb;
   float* c;  // [m,n] row-major, leading dimension ldc >= n
   int64_t ldc;

@@ -53,6 +53,10 @@ const char* CpuIsa() {
       return "avx3";
     case HWY_AVX2:
       return "avx2";
+#ifdef HWY_SSE2  // the baseline of newer Highways
+    case HWY_SSE2:
+      return "sse2";
+#endif
 #endif
 #if HWY_ARCH_ARM
     case HWY_NEON:

@@ -50,7 +50,13 @@ struct Part {
 #endif
   }
   HWY_INLINE void Store(V v, float* p) const {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     hn::BlendedStore(v, mask, D(), p);
+#else  // Highway's blended store may write back lanes that are not ours.
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(v, D(), lanes);
+    for (size_t i = 0; i < count; ++i) p[i] = lanes[i];
+#endif
   }
   HWY_INLINE V Or(V v, V other) const { return hn::IfThenElse(mask, v, other); }
 

@@ -25,9 +25,9 @@ struct Adam {
   float lr, step, beta1, beta2, epsilon, weight_decay;
   bool decoupled;
 };
-void AdamUpdate(const float* w, const float* dw, const float* m,
-                const float* v, const Adam& options, float* w_out,
-                float* m_out, float* v_out, int64_t n);
+void AdamUpdate(const float* w, const float* dw, const float* m, const float* v,
+                const Adam& options, float* w_out, float* m_out, float* v_out,
+                int64_t n);
 
 }  // namespace onestep::cpu
 

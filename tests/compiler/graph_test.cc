@@ -54,6 +54,24 @@ TEST(GraphTest, TwoLeavesOfOneNameAreNotVerified) {
   EXPECT_THAT(g.Verify(), StatusIs(kInternal, HasSubstr("two leaves named x")));
 }
 
+TEST(GraphTest, AResultHasANameOfItsOwn) {
+  Graph g;
+  const Value x = g.AddInput("x", F32({2}));
+  const Value y = g.Add(OpKind::kRelu, {x});
+  Graph leaf = g.Clone();
+  leaf.AddResult("x", leaf.nodes().back()->result());
+  EXPECT_THAT(leaf.Verify(), StatusIs(kInternal, HasSubstr("result x has")));
+  g.AddResult("y", y);
+  g.AddResult("y", y);
+  EXPECT_THAT(g.Verify(), StatusIs(kInternal, HasSubstr("result y has")));
+}
+
+TEST(GraphTest, ASizeOfZeroIsNotVerified) {
+  Graph g;
+  g.AddInput("x", F32({3, 0}));
+  EXPECT_THAT(g.Verify(), StatusIs(kInternal, HasSubstr("want sizes from 1")));
+}
+
 TEST(GraphTest, AParamIsUpdatedOnceAndByItsOwnType) {
   Graph g;
   const Value w = g.AddParam("w", F32({2}));
@@ -85,7 +103,7 @@ TEST(GraphTest, UsesCountOperandSlotsAndOutputs) {
   Graph g;
   const Value x = g.AddInput("x", F32({2}));
   const Value y = g.Add(OpKind::kAdd, {x, x});
-  g.AddResult("x", x);
+  g.AddResult("z", x);
   EXPECT_EQ(g.CountUses(x), 3);
   EXPECT_EQ(g.Users(x), std::vector<Node*>{y.node});
   EXPECT_EQ(g.CountUses(y), 0);

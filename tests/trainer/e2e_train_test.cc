@@ -51,7 +51,7 @@ TEST_F(E2eTrainTest, OutHasModelsConfigurationLogAndGraph) {
   EXPECT_EQ(config, printed["config"]);
   EXPECT_THAT(Read("new/run/graph.txt"),
               AllOf(HasSubstr("graph {\n"), HasSubstr("update w1 = "),
-                    HasSubstr("# step 0 ")));
+                    HasSubstr("# step 1 ")));
 
   std::istringstream log(Read("new/run/log.jsonl"));
   std::vector<json> epochs;

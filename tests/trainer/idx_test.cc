@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -162,9 +163,15 @@ TEST_F(IdxTest, RefusesAMissingFile) {
 }
 
 TEST_F(IdxTest, RefusesADirectory) {
-  EXPECT_THAT(
-      ReadIdxLabels(dir_),
-      StatusIs(StatusCode::kNotFound, HasSubstr(": cannot read: Is a dir")));
+  EXPECT_THAT(ReadIdxLabels(dir_), StatusIs(StatusCode::kNotFound,
+                                            HasSubstr("want a regular file")));
+}
+
+TEST_F(IdxTest, RefusesAPipeWithoutWaitingForItsWriter) {
+  const std::string pipe = dir_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(ReadIdxImages(pipe), StatusIs(StatusCode::kNotFound,
+                                            HasSubstr("want a regular file")));
 }
 
 TEST_F(IdxTest, RefusesAnEmptyFile) {

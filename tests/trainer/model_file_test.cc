@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,13 @@ TEST_F(ModelFileTest, AMissingFileIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
 }
 
+TEST_F(ModelFileTest, WeightsThatAreNotFiniteAreRefused) {
+  Rewrite([](Checkpoint& c) {
+    c.tensors[1].values[0] = std::numeric_limits<float>::quiet_NaN();
+  });
+  ExpectCorrupt("tensor b1: want finite values");
+}
+
 TEST_F(ModelFileTest, AFileOfAnotherProgramIsRefused) {
   Rewrite([](Checkpoint& c) { c.metadata.erase("format"); });
   ExpectCorrupt("metadata: want format, got none");
@@ -93,7 +101,7 @@ TEST_F(ModelFileTest, WrongMetadataIsNamed) {
 
 TEST_F(ModelFileTest, AHugeModelInTheMetadataIsRefusedWithoutMakingIt) {
   Rewrite([](Checkpoint& c) { c.metadata["model"] = "16777216-16777216-3"; });
-  ExpectCorrupt("parameters for model");
+  ExpectCorrupt("want at most 268435456 parameters");
 }
 
 TEST_F(ModelFileTest, ATensorOfAnotherShapeIsNamed) {

@@ -164,6 +164,10 @@ TEST(ModelTest, ParsesWidths) {
   EXPECT_THAT(ParseWidths("784"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("want two widths or more")));
+  EXPECT_THAT(ParseWidths("64-16777216-16777216-10"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want at most 268435456 parameters")));
+  EXPECT_OK(ParseWidths("784-8192-8192-10"));
 }
 
 // Mean and variance of n draws; both have a standard error below 1 %% here.

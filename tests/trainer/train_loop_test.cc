@@ -16,6 +16,7 @@
 #include "trainer/data/random.h"
 #include "trainer/data/split.h"
 #include "trainer/evaluate.h"
+#include "trainer/finite.h"
 
 namespace onestep {
 namespace {

@@ -143,7 +143,8 @@ std::string ToText(const Config& config, const std::vector<BenchRow>& rows) {
       config.samples, " samples of each step, in random order; ", interrupted,
       " more tries, as the kernel interrupted\n",
       "unfused: a oneDNN primitive per op; loops: a loop of ours per op\n",
-      "GFLOP/s counts the textbook step's matmuls; the rate while timing is ",
+      "GFLOP/s counts the textbook step's matmuls; the learning rate while "
+      "timing is ",
       kTimingRate, "\n\n", table);
 }
 

@@ -46,11 +46,16 @@ Json ToJson(const EpochResult& epoch,
   return json;
 }
 
+std::string LossText(double loss) {
+  return loss < 1e3 ? absl::StrFormat("%.4f", loss)
+                    : absl::StrFormat("%.2e", loss);
+}
+
 // The graph as it runs and the steps it became.
 std::string GraphText(const Compiled& compiled) {
   std::string text = PrintGraph(compiled.graph, {.fused_from = true});
   absl::StrAppend(&text, "\n# ", compiled.executable->lowering(), "\n");
-  int index = 0;
+  int index = 1;
   for (const StepInfo& step : compiled.executable->steps()) {
     absl::StrAppendFormat(&text, "# step %d  %-8s  %s  [%s]\n", index++,
                           step.phase, step.label, step.implementation);
@@ -221,8 +226,9 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
     if (config_.print_plan) json["plan"] = executable.plan();
     console_.Print(absl::StrCat(json.dump(2), "\n"));
   } else if (test) {
-    console_.Print(absl::StrFormat("test accuracy %.4f, loss %.4f (%d rows)\n",
-                                   test->accuracy, test->loss, test->rows));
+    console_.Print(absl::StrFormat("test accuracy %.4f, loss %s (%d rows)\n",
+                                   test->accuracy, LossText(test->loss),
+                                   test->rows));
   }
   return status.ok() ? status : Explain(status);
 }
@@ -272,9 +278,7 @@ void TrainCommand::PrintEpoch(const EpochResult& epoch,
                               const std::optional<EvalResult>& validation) {
   console_.Print(absl::StrFormat(
       "%5d  %8s  %8.4f  %10s  %8.3f  %9.0f  %8.1f\n", epoch.epoch,
-      epoch.loss < 1e3 ? absl::StrFormat("%.4f", epoch.loss)
-                       : absl::StrFormat("%.2e", epoch.loss),
-      epoch.train_accuracy,
+      LossText(epoch.loss), epoch.train_accuracy,
       validation ? absl::StrFormat("%.4f", validation->accuracy) : "-",
       epoch.seconds, epoch.samples_per_second, epoch.us_per_step));
   console_.Flush();

@@ -80,6 +80,46 @@ TEST(MemoryPlanTest, TwoParamsThatSwapAreCopiedThroughTheArena) {
   EXPECT_EQ(got.at("b"), (std::vector<double>{1, 2}));
 }
 
+TEST(MemoryPlanTest, ConstantsAndLeavesThatLeaveTheGraphAreCopied) {
+  const Graph g = Parse(R"(
+    %x = input f32[2]
+    %w = param f32[2]
+    %0 = constant() {value=3} : f32[2]
+    update w = %0
+    result c = %0
+    result x2 = %x
+  )");
+  ASSERT_OK_AND_ASSIGN(
+      const TensorMap got,
+      RunChain(g, {{"x", {1, 2}}, {"w", {5, 6}}}, KernelChoice::kLoops, 1));
+  EXPECT_EQ(got.at("w"), (std::vector<double>{3, 3}));
+  EXPECT_EQ(got.at("c"), (std::vector<double>{3, 3}));
+  EXPECT_EQ(got.at("x2"), (std::vector<double>{1, 2}));
+}
+
+TEST(MemoryPlanTest, AnUpdateMayStandBeforeItsParam) {
+  const Graph g = Parse(R"(
+    %x = input f32[2]
+    %0 = scale(%x) {alpha=2} : f32[2]
+    %w = param f32[2]
+    update w = %0
+  )");
+  ASSERT_OK_AND_ASSIGN(
+      const TensorMap got,
+      RunChain(g, {{"x", {1, 2}}, {"w", {5, 6}}}, KernelChoice::kLoops, 1));
+  EXPECT_EQ(got.at("w"), (std::vector<double>{2, 4}));
+}
+
+TEST(MemoryPlanTest, IntegersThatWouldNeedACopyAreRefused) {
+  Graph g = Parse(R"(
+    %labels = input i32[2]
+    result r = %labels
+  )");
+  EXPECT_THAT(SeparateOutputs(g),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("output r: want f32 to copy, got i32[2]")));
+}
+
 TEST(MemoryPlanTest, AnElementwiseOpWritesOverAnOperandThatDies) {
   const Graph g = Parse(R"(
     %x = input f32[100,100]

@@ -223,6 +223,31 @@ TEST(FuseLossGradTest, KeepsALearningRateMadeAfterTheLossIsRead) {
 )")));
 }
 
+TEST(FuseLossGradTest, KeepsALearningRateThatIsTheLoss) {
+  const PassResult result = RunPass(FuseLossGrad, Text(R"(
+  %l = nll_loss(%z, %y) : f32[]
+  %p = softmax(%z) : f32[4,3]
+  %d = minus_one_hot(%p, %y) : f32[4,3]
+  %g = scale(%d) {alpha=0.25} : f32[4,3]
+  %s = mul_scalar(%g, %l) {alpha=-1} : f32[4,3]
+  result s = %s
+)"));
+  EXPECT_EQ(result.text, Canonical(Text(R"(
+  %0:3 = loss_grad(%z, %y) : f32[], f32[4,3], f32[]
+  %1 = mul_scalar(%0#1, %0#0) {alpha=-1} : f32[4,3]
+  result s = %1
+)")));
+}
+
+TEST(FuseLossGradTest, KeepsAGradientOfTheTargetItself) {
+  ExpectKept(Text(R"(
+  %t = one_hot(%y) {classes=3} : f32[4,3]
+  %g = mse_grad(%t, %t) : f32[4,3]
+  result g = %g
+)"),
+             "fuse %1: its logits are made by a part of it");
+}
+
 TEST(FuseLossGradTest, KeepsAFactorThatIsNotMinusLearningRate) {
   const PassResult result = RunPass(FuseLossGrad, Text(std::string(kXent) + R"(
   %s = mul_scalar(%g, %lr) : f32[4,3] @backward

@@ -85,6 +85,9 @@ TEST_P(SimplifyKeepsTest, KeepsWhatIsNoIdentity) {
 INSTANTIATE_TEST_SUITE_P(
     Others, SimplifyKeepsTest,
     testing::Values(Identity{"Scale", "%y = scale(%x) {alpha=2} : f32[2,3]\n"},
+                    Identity{"TwoScalesWhoseProductOverflows",
+                             "%0 = scale(%x) {alpha=1e+30} : f32[2,3]\n"
+                             "%y = scale(%0) {alpha=1e+30} : f32[2,3]\n"},
                     Identity{"MulScalarByAnInput",
                              "%y = mul_scalar(%x, %s) : f32[2,3]\n"},
                     Identity{"AddOfOne",
