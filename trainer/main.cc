@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/openmp_wait.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/console.h"
@@ -61,6 +62,7 @@ void ReserveStreams() {
 }
 
 int Main(int argc, char** argv) {
+  LimitOpenmpSpinning(argv);
   ReserveStreams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, exit 6
   absl::Status status;

@@ -85,6 +85,20 @@ TEST_F(E2eVerbsTest, BenchComparesFusedWithUnfusedAndTakesNoFuse) {
   EXPECT_EQ(Run({"bench", "--fuse", "off"}).code, 2);
 }
 
+TEST_F(E2eVerbsTest, TeamsSpinBrieflyUnlessToldHowToWait) {
+  const auto info = [this](const char* name) {
+    unsetenv("OMP_WAIT_POLICY");  // as ctest sets it
+    unsetenv("GOMP_SPINCOUNT");
+    if (name != nullptr) setenv(name, "77", 1);
+    return Run({"info"}).out;
+  };
+  EXPECT_THAT(info(nullptr), testing::ContainsRegex("GOMP_SPINCOUNT +2000"));
+  EXPECT_THAT(info("GOMP_SPINCOUNT"),
+              testing::ContainsRegex("GOMP_SPINCOUNT +77"));
+  unsetenv("GOMP_SPINCOUNT");
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+}
+
 TEST_F(E2eVerbsTest, InfoNamesMachineLibrariesAndDevices) {
   const CliResult text = Run({"info"});
   EXPECT_EQ(text.code, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/utsname.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -72,6 +73,9 @@ Json CpuJson() {
   const int limit = CgroupCpuLimit();
   json["cgroup_limit"] = limit > 0 ? Json(limit) : Json(nullptr);
   json["default_threads"] = DefaultThreads();
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    if (const char* const value = std::getenv(name)) json[name] = value;
+  }
   json["caches"] = Caches();
   return json;
 }
