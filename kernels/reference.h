@@ -43,8 +43,8 @@ void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,
 // Mean over rows of logsumexp(z) - z[label].
 double NllLoss(const double* logits, const double* labels, int64_t rows,
                int64_t cols);
-void MinusOneHot(const double* p, const double* labels, double* y,
-                 int64_t rows, int64_t cols);
+void MinusOneHot(const double* p, const double* labels, double* y, int64_t rows,
+                 int64_t cols);
 double MseLoss(const double* y, const double* t, int64_t n);
 void MseGrad(const double* y, const double* t, double* dy, int64_t n);
 double CountCorrect(const double* logits, const double* labels, int64_t rows,
