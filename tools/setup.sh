@@ -7,6 +7,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config
   libdnnl-dev libhwy-dev                        # primitives, SIMD
+  ocl-icd-opencl-dev opencl-headers             # what libdnnl-dev's CMake wants
   libabsl-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3                                       # tests/check_includes.py
