@@ -132,7 +132,7 @@ TEST_F(E2eCliTest, ABareMachineTrainsOnTheBuiltInSetWithOneNotice) {
 
 TEST_F(E2eCliTest, TheProgressLineIsForTerminalsOnly) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-  ASSERT_GE(terminal, 0);
+  if (terminal < 0) GTEST_SKIP() << "NO PSEUDO-TERMINALS HERE: not tested";
   ASSERT_EQ(grantpt(terminal), 0);
   ASSERT_EQ(unlockpt(terminal), 0);
   const std::string name = ptsname(terminal);
