@@ -23,7 +23,7 @@ struct Slot {
 };
 
 // Steps called one after the other: what a CPU lowering makes. All memory is
-// taken by Create; Run allocates nothing.
+// taken by Create and Finish; Run allocates nothing.
 class Chain : public Executable {
  public:
   using Call = std::function<void()>;
