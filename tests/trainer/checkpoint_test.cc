@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 #include "trainer/data/random.h"
 
 namespace onestep {
@@ -50,13 +51,6 @@ std::string OneTensor(const std::string& fields) {
 
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest() {
-    std::string pattern = testing::TempDir() + "checkpoint_test_XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-    path_ = dir_ + "/model.safetensors";
-  }
-  ~CheckpointTest() override { fs::remove_all(dir_); }
-
   std::string Contents() const {
     std::ifstream file(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -77,8 +71,9 @@ class CheckpointTest : public testing::Test {
     return status;
   }
 
-  std::string dir_;
-  std::string path_;
+  const TempFolder folder_;
+  const std::string dir_ = folder_.path();
+  const std::string path_ = dir_ + "/model.safetensors";
 };
 
 auto Corrupt(const std::string& message) {

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 #include "trainer/data/split.h"
 #include "trainer/data/synthetic.h"
 
@@ -38,15 +39,12 @@ const std::string kLabels("\0\0\x08\x01\0\0\0\x03\x04\x02\x09", 11);
 class DatasetTest : public testing::Test {
  protected:
   DatasetTest() : old_dir_(fs::current_path()) {
-    std::string pattern = testing::TempDir() + "dataset_test_XXXXXX";
-    dir_ = mkdtemp(pattern.data());
     fs::current_path(dir_);
     unsetenv("ONESTEP_DATA");
   }
   ~DatasetTest() override {
     unsetenv("ONESTEP_DATA");
     fs::current_path(old_dir_);
-    fs::remove_all(dir_);
   }
 
   void Write(const std::string& name, const std::string& bytes) const {
@@ -54,7 +52,8 @@ class DatasetTest : public testing::Test {
     std::ofstream(dir_ + "/" + name, std::ios::binary) << bytes;
   }
 
-  std::string dir_;
+  const TempFolder folder_;
+  const std::string dir_ = folder_.path();
 
  private:
   fs::path old_dir_;

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 #include "trainer/data/random.h"
 
 namespace onestep {
@@ -66,12 +67,6 @@ std::string Noise(size_t size) {
 
 class IdxTest : public testing::Test {
  protected:
-  IdxTest() {
-    std::string pattern = testing::TempDir() + "idx_test_XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~IdxTest() override { std::filesystem::remove_all(dir_); }
-
   std::string Write(const std::string& bytes) const {
     const std::string path = dir_ + "/file";
     std::ofstream(path, std::ios::binary) << bytes;
@@ -86,7 +81,8 @@ class IdxTest : public testing::Test {
     return Checked(ReadIdxLabels(Write(bytes)).status());
   }
 
-  std::string dir_;
+  const TempFolder folder_;
+  const std::string dir_ = folder_.path();
 
  private:
   absl::Status Checked(const absl::Status& status) const {

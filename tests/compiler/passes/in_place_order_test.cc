@@ -8,6 +8,7 @@
 #include "compiler/passes/pipeline.h"
 #include "tests/compiler/passes/pass_test.h"
 #include "tests/oracle.h"
+#include "tests/run_chain.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {
@@ -88,6 +89,25 @@ TEST(InPlaceOrderTest, FusedUpdatesReadTheOldWeights) {
                                         Near(1.0378828), Near(0.4621172)));
   EXPECT_THAT(values["w2"], ElementsAre(Near(1.5378828), Near(-0.5378828),
                                         Near(0.2689414), Near(0.7310586)));
+}
+
+TEST(InPlaceOrderTest, EveryChainReadsTheOldWeights) {
+  const auto near = [](double x) { return DoubleNear(x, 5e-7); };  // fp32
+  for (bool fuse : {false, true}) {
+    for (KernelChoice choice :
+         {KernelChoice::kOnednn, KernelChoice::kLoops, KernelChoice::kBySize}) {
+      ASSERT_OK_AND_ASSIGN(Graph graph,
+                           ParseGraph(std::string(kLeaves) + kTextbook));
+      ASSERT_OK(RunPipeline(graph, {.fuse = fuse}));
+      ASSERT_OK_AND_ASSIGN(TensorMap values,
+                           RunChain(graph, Bindings(), choice, 1));
+      EXPECT_THAT(values["loss"], ElementsAre(near(0.31326169)));
+      EXPECT_THAT(values["w1"], ElementsAre(near(1.2689414), near(-1.2689414),
+                                            near(1.0378828), near(0.4621172)));
+      EXPECT_THAT(values["w2"], ElementsAre(near(1.5378828), near(-0.5378828),
+                                            near(0.2689414), near(0.7310586)));
+    }
+  }
 }
 
 TEST(InPlaceOrderTest, TheWrongOrderIsSeenByTheHelpersOfTheseTests) {
