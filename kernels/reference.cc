@@ -143,7 +143,7 @@ void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,
 }
 
 double NllLoss(const double* logits, const double* labels, int64_t rows,
-               int64_t cols) {
+               int64_t cols, int64_t batch) {
   double sum = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const double* row = logits + r * cols;
@@ -153,7 +153,7 @@ double NllLoss(const double* logits, const double* labels, int64_t rows,
     // The large terms first, so that equal ones cancel without a rounding.
     sum += (max - row[Int(labels[r])]) + std::log(sum_exp);
   }
-  return sum / static_cast<double>(rows);
+  return sum / static_cast<double>(batch);
 }
 
 void MinusOneHot(const double* p, const double* labels, double* y, int64_t rows,
@@ -165,15 +165,16 @@ void MinusOneHot(const double* p, const double* labels, double* y, int64_t rows,
   }
 }
 
-double MseLoss(const double* y, const double* t, int64_t n) {
+double MseLoss(const double* y, const double* t, int64_t n, int64_t batch) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += (y[i] - t[i]) * (y[i] - t[i]);
-  return sum / static_cast<double>(n);
+  return sum / static_cast<double>(batch);
 }
 
-void MseGrad(const double* y, const double* t, double* dy, int64_t n) {
+void MseGrad(const double* y, const double* t, double* dy, int64_t n,
+             int64_t batch) {
   for (int64_t i = 0; i < n; ++i) {
-    dy[i] = 2 * (y[i] - t[i]) / static_cast<double>(n);
+    dy[i] = 2 * (y[i] - t[i]) / static_cast<double>(batch);
   }
 }
 

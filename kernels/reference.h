@@ -40,13 +40,16 @@ void GeluGrad(const double* x, const double* dy, double* dx, int64_t n);
 void Softmax(const double* x, double* y, int64_t rows, int64_t cols);
 void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,
                  int64_t cols);
-// Mean over rows of logsumexp(z) - z[label].
+// 1/batch sum over rows of logsumexp(z) - z[label]: the mean when these rows
+// are the batch.
 double NllLoss(const double* logits, const double* labels, int64_t rows,
-               int64_t cols);
+               int64_t cols, int64_t batch);
 void MinusOneHot(const double* p, const double* labels, double* y, int64_t rows,
                  int64_t cols);
-double MseLoss(const double* y, const double* t, int64_t n);
-void MseGrad(const double* y, const double* t, double* dy, int64_t n);
+// 1/batch sum (y - t)^2 over n elements, of the `batch` that the mean is over.
+double MseLoss(const double* y, const double* t, int64_t n, int64_t batch);
+void MseGrad(const double* y, const double* t, double* dy, int64_t n,
+             int64_t batch);
 double CountCorrect(const double* logits, const double* labels, int64_t rows,
                     int64_t cols);
 

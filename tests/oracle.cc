@@ -103,17 +103,20 @@ void Step::LossGrad() const {
   double* d = y(1);
   switch (attrs.loss) {
     case Loss::kSoftmaxXent:
-      *y(0) = reference::NllLoss(logits, labels.data(), rows, cols);
+      *y(0) = reference::NllLoss(logits, labels.data(), rows, cols,
+                                 BatchRows(node));
       reference::Softmax(logits, d, rows, cols);
       reference::MinusOneHot(d, labels.data(), d, rows, cols);
       // As the textbook's scale holds it.
-      reference::Scale(d, 1.0f / static_cast<float>(rows), d, rows * cols);
+      reference::Scale(d, 1.0f / static_cast<float>(BatchRows(node)), d,
+                       rows * cols);
       break;
     case Loss::kMse: {
       Tensor t(rows * cols);
       reference::OneHot(labels.data(), t.data(), rows, cols);
-      *y(0) = reference::MseLoss(logits, t.data(), rows * cols);
-      reference::MseGrad(logits, t.data(), d, rows * cols);
+      *y(0) = reference::MseLoss(logits, t.data(), rows * cols,
+                                 BatchElements(node));
+      reference::MseGrad(logits, t.data(), d, rows * cols, BatchElements(node));
       break;
     }
   }
@@ -186,17 +189,18 @@ void Step::Run() const {
       return reference::SoftmaxGrad(in[0], in[1], y(), Rows(in_type(0)),
                                     Cols(in_type(0)));
     case OpKind::kNllLoss:
-      *y() =
-          reference::NllLoss(in[0], in[1], Rows(in_type(0)), Cols(in_type(0)));
+      *y() = reference::NllLoss(in[0], in[1], Rows(in_type(0)),
+                                Cols(in_type(0)), BatchRows(node));
       return;
     case OpKind::kMinusOneHot:
       return reference::MinusOneHot(in[0], in[1], y(), Rows(in_type(0)),
                                     Cols(in_type(0)));
     case OpKind::kMseLoss:
-      *y() = reference::MseLoss(in[0], in[1], in_type(0).num_elements());
+      *y() = reference::MseLoss(in[0], in[1], in_type(0).num_elements(),
+                                BatchElements(node));
       return;
     case OpKind::kMseGrad:
-      return reference::MseGrad(in[0], in[1], y(), n());
+      return reference::MseGrad(in[0], in[1], y(), n(), BatchElements(node));
     case OpKind::kCountCorrect:
       *y() = reference::CountCorrect(in[0], in[1], Rows(in_type(0)),
                                      Cols(in_type(0)));

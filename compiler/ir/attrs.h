@@ -67,6 +67,17 @@ struct RowsAttrs {
   friend bool operator==(const RowsAttrs&, const RowsAttrs&) = default;
 };
 
+// A mean over the batch. `rows` is how many the batch has when the op is given
+// a part of them, so that the parts add up; 0: it is given all.
+struct MeanAttrs {
+  int64_t rows = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("rows", rows);
+  }
+  friend bool operator==(const MeanAttrs&, const MeanAttrs&) = default;
+};
+
 struct ScaleAttrs {
   float alpha = 1;
   template <typename V>
@@ -142,12 +153,14 @@ struct LossGradAttrs {
   bool gather = false;
   bool scaled = false;
   BiasGrad bias = BiasGrad::kNone;
+  int64_t rows = 0;  // as of MeanAttrs
   template <typename V>
   void Visit(V&& v) {
     v("loss", loss);
     v("gather", gather);
     v("scaled", scaled);
     v("bias", bias);
+    v("rows", rows);
   }
   friend bool operator==(const LossGradAttrs&, const LossGradAttrs&) = default;
 };
@@ -166,8 +179,8 @@ struct ActivationGradAttrs {
 
 using Attrs =
     std::variant<NoAttrs, NameAttrs, ConstantAttrs, CastAttrs, OneHotAttrs,
-                 RowsAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs, MomentumAttrs,
-                 AdamAttrs, LossGradAttrs, ActivationGradAttrs>;
+                 RowsAttrs, MeanAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs,
+                 MomentumAttrs, AdamAttrs, LossGradAttrs, ActivationGradAttrs>;
 
 }  // namespace onestep
 

@@ -16,6 +16,10 @@ bool HasGivenType(OpKind kind) {
   return GetOpDef(kind).Has(kLeaf) || kind == OpKind::kConstant;
 }
 
+int64_t OwnRows(const TensorType& type) {
+  return type.rank() == 0 ? 1 : type.dims[0];
+}
+
 std::vector<TensorType> TypesOf(const std::vector<Value>& values) {
   std::vector<TensorType> types;
   types.reserve(values.size());
@@ -58,6 +62,18 @@ const char* ToString(Phase phase) {
       return "update";
   }
   return "?";
+}
+
+int64_t BatchRows(const Node& node) {
+  const int64_t rows = node.kind == OpKind::kLossGrad
+                           ? node.as<LossGradAttrs>().rows
+                           : node.as<MeanAttrs>().rows;
+  return rows != 0 ? rows : OwnRows(node.operands[0].type());
+}
+
+int64_t BatchElements(const Node& node) {
+  const TensorType& type = node.operands[0].type();
+  return BatchRows(node) * (type.num_elements() / OwnRows(type));
 }
 
 bool IsConstantOne(Value value) {

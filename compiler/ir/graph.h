@@ -150,6 +150,13 @@ struct GradContext {
 // the operand is for the caller to know.
 bool MayOverwrite(Value value, Value operand);
 
+// Rows of the batch that a loss or its gradient divides by: its attribute
+// `rows` or, where that is 0, those of its operand 0 (of a scalar, 1).
+// REQUIRES: the op has the attribute.
+int64_t BatchRows(const Node& node);
+// Likewise elements: BatchRows times the columns.
+int64_t BatchElements(const Node& node);
+
 // True when `value` is a constant 1: the seed of a reverse sweep, by which
 // rules need not multiply.
 bool IsConstantOne(Value value);

@@ -159,7 +159,7 @@ absl::StatusOr<Values> GradSoftmax(const GradContext& ctx) {
 absl::StatusOr<Values> GradNllLoss(const GradContext& ctx) {
   if (ctx.wanted[1]) return NotDifferentiable(ctx, "the labels");
   const Value logits = ctx.operand(0), labels = ctx.operand(1);
-  const float batch = static_cast<float>(logits.type().dims[0]);
+  const float batch = static_cast<float>(BatchRows(ctx.node));
   const Value p = ctx.graph.Add(OpKind::kSoftmax, {logits});
   const Value d = ctx.graph.Add(OpKind::kMinusOneHot, {p, labels});
   const Value mean = ctx.graph.Add(OpKind::kScale, {d}, ScaleAttrs{1 / batch});
@@ -169,7 +169,8 @@ absl::StatusOr<Values> GradNllLoss(const GradContext& ctx) {
 // s = 1/n sum (y - t)^2:  dy = ds 2 (y - t) / n, dt = -dy
 absl::StatusOr<Values> GradMseLoss(const GradContext& ctx) {
   const Value y = ctx.operand(0), t = ctx.operand(1);
-  const Value dy = TimesScalar(ctx, ctx.graph.Add(OpKind::kMseGrad, {y, t}));
+  const Value dy = TimesScalar(
+      ctx, ctx.graph.Add(OpKind::kMseGrad, {y, t}, ctx.node.as<MeanAttrs>()));
   Values dxs = {dy, Value()};
   if (ctx.wanted[1]) {
     dxs[1] = ctx.graph.Add(OpKind::kScale, {dy}, ScaleAttrs{-1});

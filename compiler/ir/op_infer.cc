@@ -76,6 +76,17 @@ absl::Status CheckLabels(OpKind kind, const std::string& name,
   return absl::OkStatus();
 }
 
+// The batch of a mean has the rows of `part` and maybe more.
+absl::Status CheckBatchRows(OpKind kind, int64_t rows, const TensorType& part) {
+  if (rows == 0 || (part.rank() > 0 && rows >= part.dims[0])) {
+    return absl::OkStatus();
+  }
+  return Wrong(kind,
+               part.rank() > 0 ? absl::StrCat("rows 0 or >= ", part.dims[0])
+                               : "rows 0 with a scalar",
+               absl::StrCat("rows=", rows));
+}
+
 // (w, dw, `states` tensors of w's shape, `scalars` f32[]) -> w and states.
 absl::StatusOr<Types> InferUpdate(OpKind kind, const std::string& want,
                                   const Types& in, int states, int scalars) {
@@ -249,8 +260,10 @@ absl::StatusOr<Types> InferSoftmaxGrad(const Types& in, const Attrs&) {
   return Types{in[0]};
 }
 
-absl::StatusOr<Types> InferNllLoss(const Types& in, const Attrs&) {
+absl::StatusOr<Types> InferNllLoss(const Types& in, const Attrs& attrs) {
   RETURN_IF_ERROR(CheckLabels(OpKind::kNllLoss, "logits", in));
+  RETURN_IF_ERROR(
+      CheckBatchRows(OpKind::kNllLoss, std::get<MeanAttrs>(attrs).rows, in[0]));
   return Types{F32({})};
 }
 
@@ -259,12 +272,16 @@ absl::StatusOr<Types> InferMinusOneHot(const Types& in, const Attrs&) {
   return Types{in[0]};
 }
 
-absl::StatusOr<Types> InferMseLoss(const Types& in, const Attrs&) {
+absl::StatusOr<Types> InferMseLoss(const Types& in, const Attrs& attrs) {
   RETURN_IF_ERROR(InferBinary(OpKind::kMseLoss, "y, t", in).status());
+  RETURN_IF_ERROR(
+      CheckBatchRows(OpKind::kMseLoss, std::get<MeanAttrs>(attrs).rows, in[0]));
   return Types{F32({})};
 }
 
-absl::StatusOr<Types> InferMseGrad(const Types& in, const Attrs&) {
+absl::StatusOr<Types> InferMseGrad(const Types& in, const Attrs& attrs) {
+  RETURN_IF_ERROR(
+      CheckBatchRows(OpKind::kMseGrad, std::get<MeanAttrs>(attrs).rows, in[0]));
   return InferBinary(OpKind::kMseGrad, "y, t", in);
 }
 
@@ -308,6 +325,7 @@ absl::StatusOr<Types> InferLossGrad(const Types& in, const Attrs& attrs) {
     if (loss.scaled) types.push_back(F32({}));
     if (update) types.push_back(F32({classes}));
     if (in == types) {
+      RETURN_IF_ERROR(CheckBatchRows(OpKind::kLossGrad, loss.rows, in[0]));
       Types results = {F32({}), in[0], F32({})};
       if (loss.bias != BiasGrad::kNone) results.push_back(F32({classes}));
       return results;

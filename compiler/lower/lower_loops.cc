@@ -346,10 +346,10 @@ class Lowering {
                         cpu::MinusOneHot(*x, *labels, *y, cols, b, e);
                       });
       case OpKind::kMseGrad:
-        return Elementwise(
-            [=, t = In(1), alpha = 2.0f / n()](int64_t b, int64_t n) {
-              cpu::MseGrad(alpha, *x + b, *t + b, *y + b, n);
-            });
+        return Elementwise([=, t = In(1), alpha = 2.0f / BatchElements(node_)](
+                               int64_t b, int64_t n) {
+          cpu::MseGrad(alpha, *x + b, *t + b, *y + b, n);
+        });
       default:
         CHECK(false);
     }
@@ -361,8 +361,8 @@ class Lowering {
     const int64_t grain = RowGrain(cols);
     context_.chain.RequestScratch(rows * sizeof(float));
     float alpha = 1;
-    if (node_.kind == OpKind::kNllLoss) alpha = 1.0f / rows;
-    if (node_.kind == OpKind::kMseLoss) alpha = 1.0f / (rows * cols);
+    if (node_.kind == OpKind::kNllLoss) alpha = 1.0f / BatchRows(node_);
+    if (node_.kind == OpKind::kMseLoss) alpha = 1.0f / BatchElements(node_);
     return [=, kind = node_.kind, threads = threads_, x = In(0), t = In(1),
             labels = In<int32_t>(1), y = Out(), per_row = Scratch()] {
       ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
@@ -389,8 +389,9 @@ class Lowering {
     float* const* bias = update ? In(next++) : nullptr;
     float* const* db = attrs.bias == BiasGrad::kNone ? nullptr : Out(3);
     const bool mse = attrs.loss == Loss::kMse;
-    const float loss_alpha = mse ? 1.0f / (rows * cols) : 1.0f / rows;
-    const float grad_alpha = mse ? 2.0f / (rows * cols) : 1.0f / rows;
+    const int64_t mean = mse ? BatchElements(node_) : BatchRows(node_);
+    const float loss_alpha = 1.0f / mean;
+    const float grad_alpha = (mse ? 2.0f : 1.0f) / mean;
     const auto rows_fn = mse ? cpu::MseGradRows : cpu::SoftmaxXentGradRows;
     return [=, grain = RowGrain(cols), threads = threads_, logits = In(0),
             labels = In<int32_t>(1), loss = Out(0), dlogits = Out(1),

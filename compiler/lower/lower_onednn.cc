@@ -75,7 +75,7 @@ class Lowering {
         return onednn.MakeBinary(OnednnBinary::kAdd, In(0), In(1), Out(), 1,
                                  false);
       case OpKind::kMseGrad: {
-        const float n = node_.types[0].num_elements();
+        const float n = BatchElements(node_);
         if (SameSlot(In(1), Out())) return None();
         return onednn.MakeBinary(OnednnBinary::kSub, In(0), In(1), Out(),
                                  2.0f / n, false);

@@ -14,6 +14,7 @@ namespace {
 struct Match {
   Loss loss;
   Value logits, labels, lr;
+  int64_t rows = 0;           // attribute of the loss, or else of the gradient
   Node* loss_node = nullptr;  // may be absent: only the gradient is wanted
   Node* grad = nullptr;       // makes the gradient
   Node* correct = nullptr;    // may be absent
@@ -53,7 +54,12 @@ bool MatchSoftmaxXent(PassContext& context, Node* minus, Match& match) {
       FindNode(graph, OpKind::kNllLoss, {match.logits, match.labels});
   match.grad = minus;
   match.parts = {softmax, minus};
-  const auto rows = static_cast<float>(match.logits.type().dims[0]);
+  int64_t batch = match.logits.type().dims[0];
+  if (match.loss_node != nullptr) {
+    match.rows = match.loss_node->as<MeanAttrs>().rows;
+    batch = BatchRows(*match.loss_node);
+  }
+  const auto rows = static_cast<float>(batch);
   Node* const scale = OnlyUser(graph, minus->result());
   if (scale != nullptr && scale->kind == OpKind::kScale &&
       scale->as<ScaleAttrs>().alpha == 1 / rows) {
@@ -81,7 +87,17 @@ bool MatchMse(PassContext& context, Node* grad, Match& match) {
   match.labels = t.node->operands[0];
   match.loss_node = FindNode(graph, OpKind::kMseLoss, {y, t});
   match.grad = grad;
+  match.rows = grad->as<MeanAttrs>().rows;
   match.parts = {t.node, grad};
+  if (match.loss_node != nullptr &&
+      BatchRows(*match.loss_node) != BatchRows(*grad)) {
+    context.Refuse(absl::StrCat("fuse ", graph.NameOf(grad->result()),
+                                ": its mean is over ", BatchRows(*grad),
+                                " rows, that of ",
+                                graph.NameOf(match.loss_node->result()),
+                                " over ", BatchRows(*match.loss_node)));
+    return false;
+  }
   std::string other = graph.IsOutput(t) ? "an output" : "";
   for (const Node* user : graph.Users(t)) {
     if (user != grad && user != match.loss_node) other = user->def().name;
@@ -164,6 +180,7 @@ bool FuseLoss(PassContext& context, Node* node) {
   LossGradAttrs attrs;
   attrs.loss = match.loss;
   attrs.scaled = static_cast<bool>(match.lr);
+  attrs.rows = match.rows;
   const Node* const kept =
       match.loss_node != nullptr ? match.loss_node : match.grad;
   Node* const fused = AddFused(graph, FindPosition(graph, match), kept->phase,

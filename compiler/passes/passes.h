@@ -43,9 +43,10 @@ absl::StatusOr<bool> FoldLearningRate(PassContext& context);
 // mse_grad (...) likewise:
 //   %9:3 = loss_grad(%logits, %labels[, %lr]) {scaled=true}
 // Preconditions: softmax and the inner gradients have no other use; the scale
-// is 1 / rows (one row needs none); an lr is made before a result is read; the
-// target of mse is a one_hot that nothing else reads. A loss that is wanted
-// without its gradient (evaluation) stays.
+// is 1 / rows of the batch (one row needs none); loss and gradient take their
+// mean over the same rows; an lr is made before a result is read; the target of
+// mse is a one_hot that nothing else reads. A loss that is wanted without its
+// gradient (evaluation) stays.
 absl::StatusOr<bool> FuseLossGrad(PassContext& context);
 
 // matmul + add_bias [+ activation] -> matmul {bias=true, activation=relu}.

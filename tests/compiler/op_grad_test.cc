@@ -265,10 +265,22 @@ const std::multimap<std::string, std::string>& Cases() {
         %1 = mul_scalar(%0, %s) : f32[]
         result loss = %1
       })"},
+                                                  {"nll_loss", R"(graph {
+        %z = param f32[$0,$1]
+        %labels = input i32[$0]
+        %0 = nll_loss(%z, %labels) {rows=20} : f32[]
+        result loss = %0
+      })"},
                                                   {"mse_loss", R"(graph {
         %y = param f32[$0,$1]
         %t = param f32[$0,$1]
         %0 = mse_loss(%y, %t) : f32[]
+        result loss = %0
+      })"},
+                                                  {"mse_loss", R"(graph {
+        %y = param f32[$0,$1]
+        %t = param f32[$0,$1]
+        %0 = mse_loss(%y, %t) {rows=20} : f32[]
         result loss = %0
       })"},
                                                   {"mse_loss", R"(graph {

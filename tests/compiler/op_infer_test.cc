@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/op_rules.h"
 #include "tests/status_matchers.h"
@@ -280,6 +281,30 @@ TEST(OpInferTest, LossesAreScalars) {
   ExpectTypes(Infer(OpKind::kNllLoss, {F32({2, 3}), I32({2})}), {F32({})});
   ExpectTypes(Infer(OpKind::kCountCorrect, {F32({2, 3}), I32({2})}), {F32({})});
   ExpectTypes(Infer(OpKind::kMseLoss, {F32({2, 3}), F32({2, 3})}), {F32({})});
+}
+
+TEST(OpInferTest, AMeanIsOverAtLeastTheRowsGiven) {
+  const TensorType z = F32({5, 3}), labels = I32({5});
+  const std::vector<std::pair<OpKind, Types>> ops = {
+      {OpKind::kNllLoss, {z, labels}},
+      {OpKind::kMseLoss, {z, z}},
+      {OpKind::kMseGrad, {z, z}},
+      {OpKind::kLossGrad, {z, labels}}};
+  for (const auto& [kind, types] : ops) {
+    const auto with_rows = [kind = kind](int64_t rows) {
+      return kind == OpKind::kLossGrad ? Attrs(LossGradAttrs{.rows = rows})
+                                       : Attrs(MeanAttrs{rows});
+    };
+    EXPECT_OK(Infer(kind, types, with_rows(5)));
+    EXPECT_OK(Infer(kind, types, with_rows(64)));
+    for (int64_t rows : {-1, 4}) {
+      ExpectRefused(Infer(kind, types, with_rows(rows)),
+                    absl::StrCat(GetOpDef(kind).name,
+                                 ": want rows 0 or >= 5, got rows=", rows));
+    }
+  }
+  ExpectRefused(Infer(OpKind::kMseLoss, {F32({}), F32({})}, MeanAttrs{1}),
+                "mse_loss: want rows 0 with a scalar, got rows=1");
 }
 
 TEST(OpInferTest, MinusOneHotKeepsTheShape) {

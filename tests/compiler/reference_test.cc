@@ -24,7 +24,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kRounding = 1e-15;
 
 double NllOf(const Tensor& logits, double label) {
-  return NllLoss(logits.data(), &label, 1, std::ssize(logits));
+  return NllLoss(logits.data(), &label, 1, std::ssize(logits), 1);
 }
 
 Tensor SoftmaxOf(const Tensor& logits) {
@@ -57,8 +57,10 @@ TEST(ReferenceLossTest, TenEqualLogitsLoseLogTen) {
 
 TEST(ReferenceLossTest, NllIsTheMeanOverRows) {
   const Tensor logits = {0, 0, 1e4, 0}, labels = {0, 1};
-  EXPECT_DOUBLE_EQ(NllLoss(logits.data(), labels.data(), 2, 2),
+  EXPECT_DOUBLE_EQ(NllLoss(logits.data(), labels.data(), 2, 2, 2),
                    (std::log(2) + 1e4) / 2);
+  EXPECT_DOUBLE_EQ(NllLoss(logits.data(), labels.data(), 2, 2, 8),
+                   (std::log(2) + 1e4) / 8);
 }
 
 TEST(ReferenceLossTest, SoftmaxGradRemovesTheMeanOfDy) {
@@ -70,10 +72,13 @@ TEST(ReferenceLossTest, SoftmaxGradRemovesTheMeanOfDy) {
 
 TEST(ReferenceLossTest, MseIsTheMeanOverAllElements) {
   const Tensor y = {1, 2, 3, 4}, t = {1, 0, 3, 0};
-  EXPECT_EQ(MseLoss(y.data(), t.data(), 4), 5);
+  EXPECT_EQ(MseLoss(y.data(), t.data(), 4, 4), 5);
+  EXPECT_EQ(MseLoss(y.data(), t.data(), 4, 40), 0.5);
   Tensor dy(4);
-  MseGrad(y.data(), t.data(), dy.data(), 4);
+  MseGrad(y.data(), t.data(), dy.data(), 4, 4);
   EXPECT_THAT(dy, ElementsAre(0, 1, 0, 2));
+  MseGrad(y.data(), t.data(), dy.data(), 4, 8);
+  EXPECT_THAT(dy, ElementsAre(0, 0.5, 0, 1));
 }
 
 TEST(ReferenceCountCorrectTest, TheFirstOfEqualLargestIsTheGuess) {

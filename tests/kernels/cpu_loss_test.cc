@@ -62,7 +62,7 @@ TEST_P(CpuLossTest, NllRowsMatchesFloat64) {
     Floats loss(kRows);
     NllRows(z.data(), labels.data(), loss.data(), cols, 0, kRows);
     const double want = reference::NllLoss(
-        z.Doubles().data(), labels.Doubles().data(), kRows, cols);
+        z.Doubles().data(), labels.Doubles().data(), kRows, cols, kRows);
     EXPECT_NEAR(SumRows(loss.data(), 1.0f / kRows, kRows), want,
                 kTolerance * std::max(1.0, want));
   }
@@ -118,9 +118,9 @@ TEST_P(CpuLossTest, MseRowsAndGradMatchFloat64) {
     const double n = static_cast<double>(kRows * cols);
     std::vector<double> want(static_cast<size_t>(kRows * cols));
     reference::MseGrad(y.Doubles().data(), t.Doubles().data(), want.data(),
-                       kRows * cols);
+                       kRows * cols, kRows * cols);
     const double want_loss = reference::MseLoss(
-        y.Doubles().data(), t.Doubles().data(), kRows * cols);
+        y.Doubles().data(), t.Doubles().data(), kRows * cols, kRows * cols);
     Floats loss(kRows);
     MseRows(y.data(), t.data(), loss.data(), cols, 0, kRows);
     EXPECT_NEAR(SumRows(loss.data(), static_cast<float>(1 / n), kRows),

@@ -161,8 +161,7 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
     case OpKind::kAdd:
     case OpKind::kMul:
     case OpKind::kReluGrad:
-    case OpKind::kGeluGrad:
-    case OpKind::kMseGrad: {
+    case OpKind::kGeluGrad: {
       Builder b = make();
       b.Run({b.Float({rows, cols}), b.Float({rows, cols})});
       return;
@@ -219,17 +218,26 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
       return;
     }
     case OpKind::kNllLoss:
+      for (int64_t batch : {int64_t{0}, 2 * rows}) {
+        Builder b = make();
+        b.Run({b.Float({rows, cols}), b.Below(rows, cols)}, MeanAttrs{batch});
+      }
+      return;
     case OpKind::kMinusOneHot:
     case OpKind::kCountCorrect: {
       Builder b = make();
       b.Run({b.Float({rows, cols}), b.Below(rows, cols)});
       return;
     }
-    case OpKind::kMseLoss: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols}), b.Unit({rows, cols})});
+    case OpKind::kMseLoss:
+    case OpKind::kMseGrad:
+      for (int64_t batch : {int64_t{0}, 2 * rows}) {
+        Builder b = make();
+        b.Run({b.Float({rows, cols}), b.Unit({rows, cols})}, MeanAttrs{batch});
+        Builder c = make();
+        c.Run({c.Float({rows}), c.Unit({rows})}, MeanAttrs{batch});
+      }
       return;
-    }
     case OpKind::kSgdUpdate:
       for (float decay : {0.0f, 0.01f}) {
         Builder b = make();
@@ -274,6 +282,7 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
         a.gather = bits & 2;
         a.scaled = bits & 4;
         a.bias = static_cast<BiasGrad>(bits / 8);
+        if (bits % 3 == 0) a.rows = rows + 3;
         Builder b = make();
         std::vector<Value> operands = {b.Float({rows, cols}),
                                        b.Below(a.gather ? k : rows, cols)};

@@ -159,6 +159,54 @@ TEST(FuseLossGradTest, KeepsAScaleThatIsNotOneByRows) {
              "fuse %1: want its only use to be a scale by 1 / 4");
 }
 
+TEST(FuseLossGradTest, CarriesTheRowsOfTheMean) {
+  const PassResult xent = RunPass(FuseLossGrad, Text(R"(
+  %l = nll_loss(%z, %y) {rows=8} : f32[]
+  %p = softmax(%z) : f32[4,3]
+  %d = minus_one_hot(%p, %y) : f32[4,3]
+  %g = scale(%d) {alpha=0.125} : f32[4,3]
+  result loss = %l
+  result g = %g
+)"));
+  EXPECT_EQ(xent.text, Canonical(Text(R"(
+  %0:3 = loss_grad(%z, %y) {rows=8} : f32[], f32[4,3], f32[]
+  result loss = %0#0
+  result g = %0#1
+)")));
+  const PassResult mse = RunPass(FuseLossGrad, Text(R"(
+  %t = one_hot(%y) {classes=3} : f32[4,3]
+  %l = mse_loss(%z, %t) {rows=8} : f32[]
+  %g = mse_grad(%z, %t) {rows=8} : f32[4,3]
+  result loss = %l
+  result g = %g
+)"));
+  EXPECT_EQ(mse.text, Canonical(Text(R"(
+  %0:3 = loss_grad(%z, %y) {loss=mse, rows=8} : f32[], f32[4,3], f32[]
+  result loss = %0#0
+  result g = %0#1
+)")));
+}
+
+TEST(FuseLossGradTest, KeepsALossAndAGradientOfTwoMeans) {
+  ExpectKept(Text(R"(
+  %l = nll_loss(%z, %y) {rows=8} : f32[]
+  %p = softmax(%z) : f32[4,3]
+  %d = minus_one_hot(%p, %y) : f32[4,3]
+  %g = scale(%d) {alpha=0.25} : f32[4,3]
+  result loss = %l
+  result g = %g
+)"),
+             "fuse %2: want its only use to be a scale by 1 / 8");
+  ExpectKept(Text(R"(
+  %t = one_hot(%y) {classes=3} : f32[4,3]
+  %l = mse_loss(%z, %t) : f32[]
+  %g = mse_grad(%z, %t) {rows=8} : f32[4,3]
+  result loss = %l
+  result g = %g
+)"),
+             "fuse %2: its mean is over 8 rows, that of %1 over 4");
+}
+
 TEST(FuseLossGradTest, KeepsASquaredErrorWhoseTargetIsNoOneHot) {
   ExpectKept(Text(R"(
   %t = input f32[4,3]
