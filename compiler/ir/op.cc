@@ -26,7 +26,8 @@ std::vector<OpDef> MakeOps() {
             return GradFn{Grad##kind};                         \
           }                                                    \
         }(),                                                   \
-        Cost##kind},
+        Cost##kind,                                            \
+        Partition##kind},
 #include "compiler/ir/ops.def"
 #undef OP
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The op set and each op's rules. The rows are in ops.def; the rules in
-// op_infer.cc (shapes), op_grad.cc (gradients) and op_cost.cc (FLOPs, bytes).
+// op_infer.cc (shapes), op_grad.cc (gradients), op_cost.cc (FLOPs, bytes) and
+// op_partition.cc (workers).
 #ifndef ONESTEP_COMPILER_IR_OP_H_
 #define ONESTEP_COMPILER_IR_OP_H_
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/ir/attrs.h"
+#include "compiler/ir/placement.h"
 #include "runtime/types.h"
 
 namespace onestep {
@@ -61,6 +63,7 @@ struct OpDef {
   InferFn infer;
   GradFn grad;
   CostFn cost;
+  PartitionFn partition;
 
   bool Has(OpTraits trait) const { return (traits & trait) != 0; }
 };

@@ -12,7 +12,8 @@ namespace onestep {
   absl::StatusOr<std::vector<TensorType>> Infer##kind(                       \
       const std::vector<TensorType>& operands, const Attrs& attrs);          \
   absl::StatusOr<std::vector<Value>> Grad##kind(const GradContext& context); \
-  OpCost Cost##kind(const Node& node);
+  OpCost Cost##kind(const Node& node);                                       \
+  std::vector<Strategy> Partition##kind(const Node& node);
 #include "compiler/ir/ops.def"
 #undef OP
 
