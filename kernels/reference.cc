@@ -27,6 +27,15 @@ void GatherRows(const double* table, const double* indices, double* y,
   }
 }
 
+void Slice(const double* x, double* y, int64_t rows, int64_t cols,
+           int64_t x_cols, int64_t row, int64_t col) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      y[r * cols + c] = x[(row + r) * x_cols + col + c];
+    }
+  }
+}
+
 void OneHot(const double* labels, double* y, int64_t rows, int64_t classes) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < classes; ++c) {

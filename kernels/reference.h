@@ -12,6 +12,9 @@ namespace onestep::reference {
 // y[B,C] = table[indices[r], c]
 void GatherRows(const double* table, const double* indices, double* y,
                 int64_t rows, int64_t cols);
+// y[rows,cols] = x[row + r, col + c], where x has x_cols columns.
+void Slice(const double* x, double* y, int64_t rows, int64_t cols,
+           int64_t x_cols, int64_t row, int64_t col);
 void OneHot(const double* labels, double* y, int64_t rows, int64_t classes);
 
 void Scale(const double* x, double alpha, double* y, int64_t n);

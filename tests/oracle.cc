@@ -60,6 +60,7 @@ struct Step {
   double* y(int i = 0) const { return out[i].data(); }
   int64_t n() const { return node.types[0].num_elements(); }
 
+  void Slice(int64_t axis, int64_t begin) const;
   void MatMul() const;
   void LossGrad() const;
   void ActivationGrad() const;
@@ -67,6 +68,14 @@ struct Step {
                Tensor& db) const;
   void Run() const;
 };
+
+// Of a value [N] or [B,C]; -1: all of it.
+void Step::Slice(int64_t axis, int64_t begin) const {
+  if (axis == -1) return reference::Scale(in[0], 1, y(), n());
+  reference::Slice(in[0], y(), Rows(node.types[0]), Cols(node.types[0]),
+                   Cols(in_type(0)), axis == 0 ? begin : 0,
+                   axis == 1 ? begin : 0);
+}
 
 void Step::MatMul() const {
   const auto& attrs = node.as<MatMulAttrs>();
@@ -221,6 +230,10 @@ void Step::Run() const {
                                    attrs.weight_decay, attrs.decoupled, y(0),
                                    y(1), y(2), n());
     }
+    case OpKind::kSlice:
+      return Slice(node.as<SliceAttrs>().axis, node.as<SliceAttrs>().begin);
+    case OpKind::kExchange:  // of one worker: it has the whole value
+      return Slice(node.as<ExchangeAttrs>().to, node.as<ExchangeAttrs>().begin);
     case OpKind::kGatherConvert:
       reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
                             Cols(node.types[0]));
@@ -258,6 +271,12 @@ absl::StatusOr<TensorMap> Evaluate(const Graph& graph,
     }
     if (node->def().Has(kLeaf)) {
       ASSIGN_OR_RETURN(out[0], Bound(*node, bindings));
+    }
+    if (node->kind == OpKind::kExchange &&
+        node->as<ExchangeAttrs>().workers != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("oracle: exchange: want 1 worker, got ",
+                       node->as<ExchangeAttrs>().workers));
     }
     Step step{*node, {}, out};
     for (const Value& v : node->operands) {

@@ -19,7 +19,8 @@ using TensorMap = std::map<std::string, std::vector<double>>;
 // for every input and param; names the graph does not have are ignored. Gives
 // the results by name and the updates by the name of the param.
 // NotFound: a leaf has no binding. InvalidArgument: a binding has the wrong
-// number of elements, or a result and an update have one name.
+// number of elements, a result and an update have one name, or an exchange is
+// between more than one worker.
 // REQUIRES: labels are classes and indices are rows of their table.
 absl::StatusOr<TensorMap> Evaluate(const Graph& graph,
                                    const TensorMap& bindings);

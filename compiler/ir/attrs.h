@@ -107,6 +107,45 @@ struct MatMulAttrs {
   friend bool operator==(const MatMulAttrs&, const MatMulAttrs&) = default;
 };
 
+// The elements [begin, begin + size) along `axis`.
+struct SliceAttrs {
+  int64_t axis = 0;
+  int64_t begin = 0;
+  int64_t size = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("axis", axis);
+    v("begin", begin);
+    v("size", size);
+  }
+  friend bool operator==(const SliceAttrs&, const SliceAttrs&) = default;
+};
+
+// Exchange `index` of a program of `workers`. Each gives its x: a term of the
+// sum when `from` is -1, else its range of axis `from`, which is `full` long.
+// Each gets the whole value when `to` is -1, else [begin, begin + size) of its
+// axis `to`.
+struct ExchangeAttrs {
+  int64_t index = 0;
+  int64_t workers = 0;
+  int64_t from = -1;
+  int64_t to = -1;
+  int64_t full = 0;
+  int64_t begin = 0;
+  int64_t size = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("index", index);
+    v("workers", workers);
+    v("from", from);
+    v("to", to);
+    v("full", full);
+    v("begin", begin);
+    v("size", size);
+  }
+  friend bool operator==(const ExchangeAttrs&, const ExchangeAttrs&) = default;
+};
+
 struct SgdAttrs {
   float weight_decay = 0;
   template <typename V>
@@ -180,7 +219,8 @@ struct ActivationGradAttrs {
 using Attrs =
     std::variant<NoAttrs, NameAttrs, ConstantAttrs, CastAttrs, OneHotAttrs,
                  RowsAttrs, MeanAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs,
-                 MomentumAttrs, AdamAttrs, LossGradAttrs, ActivationGradAttrs>;
+                 MomentumAttrs, AdamAttrs, LossGradAttrs, ActivationGradAttrs,
+                 SliceAttrs, ExchangeAttrs>;
 
 }  // namespace onestep
 

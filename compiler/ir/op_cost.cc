@@ -164,6 +164,19 @@ OpCost CostAdamUpdate(const Node& node) {
   return PerElement(node, 14 + DecayFlops(node.as<AdamAttrs>().weight_decay));
 }
 
+// Only the part is read.
+OpCost CostSlice(const Node& node) { return {0, 2 * ResultBytes(node)}; }
+
+// Of one worker: the result's elements are read where they lie, those of a sum
+// at every worker.
+OpCost CostExchange(const Node& node) {
+  const auto& attrs = node.as<ExchangeAttrs>();
+  const double terms =
+      attrs.from == -1 ? static_cast<double>(attrs.workers) : 1;
+  return {(terms - 1) * Elements(node.types[0]),
+          (terms + 1) * ResultBytes(node)};
+}
+
 // The softmax and its scale, or subtract, square, sum and scale; one
 // comparison for the count, one addition for the bias gradient.
 OpCost CostLossGrad(const Node& node) {

@@ -96,6 +96,26 @@ absl::StatusOr<Types> InferUpdate(OpKind kind, const std::string& want,
   return Types(1 + states, in[0]);
 }
 
+absl::Status CheckAxis(OpKind kind, const char* name, int64_t axis,
+                       const TensorType& type) {
+  if (axis >= 0 && axis < type.rank()) return absl::OkStatus();
+  return Wrong(kind, absl::StrCat(name, " of ", type.ToString()),
+               absl::StrCat(name, "=", axis));
+}
+
+// `type` becomes its part [begin, begin + size) along `axis`.
+absl::Status CutAxis(OpKind kind, const char* name, int64_t axis, int64_t begin,
+                     int64_t size, TensorType& type) {
+  RETURN_IF_ERROR(CheckAxis(kind, name, axis, type));
+  const int64_t dim = type.dims[axis];
+  if (begin < 0 || size < 1 || begin > dim || size > dim - begin) {
+    return Wrong(kind, absl::StrCat("a range within ", dim),
+                 absl::StrCat("begin=", begin, ", size=", size));
+  }
+  type.dims[axis] = size;
+  return absl::OkStatus();
+}
+
 absl::Status TypeIsGiven(OpKind kind) {
   return absl::InternalError(
       absl::StrCat(GetOpDef(kind).name, ": its type is given, not inferred"));
@@ -305,6 +325,54 @@ absl::StatusOr<Types> InferAdamUpdate(const Types& in, const Attrs&) {
   return InferUpdate(OpKind::kAdamUpdate,
                      "w, dw, m, v f32 of one shape, lr, step f32[]", in,
                      /*states=*/2, /*scalars=*/2);
+}
+
+absl::StatusOr<Types> InferSlice(const Types& in, const Attrs& attrs) {
+  const auto& slice = std::get<SliceAttrs>(attrs);
+  TensorType y = in[0];
+  if (y.rank() != 1 && y.rank() != 2) {
+    return Wrong(OpKind::kSlice, "x [N] or [B,C]", in);
+  }
+  RETURN_IF_ERROR(
+      CutAxis(OpKind::kSlice, "axis", slice.axis, slice.begin, slice.size, y));
+  return Types{y};
+}
+
+absl::StatusOr<Types> InferExchange(const Types& in, const Attrs& attrs) {
+  const auto& exchange = std::get<ExchangeAttrs>(attrs);
+  TensorType y = in[0];
+  if (y.dtype != DType::kF32) return Wrong(OpKind::kExchange, "x f32", in);
+  if (exchange.workers < 1 || exchange.index < 0) {
+    return Wrong(
+        OpKind::kExchange, "workers >= 1, index >= 0",
+        absl::StrCat("workers=", exchange.workers, ", index=", exchange.index));
+  }
+  if (exchange.from == -1) {
+    if (exchange.full != 0) {
+      return Wrong(OpKind::kExchange, "full=0 of a sum",
+                   absl::StrCat("full=", exchange.full));
+    }
+  } else {
+    RETURN_IF_ERROR(CheckAxis(OpKind::kExchange, "from", exchange.from, y));
+    const int64_t own = y.dims[exchange.from], others = exchange.workers - 1;
+    if (exchange.full < own || exchange.full - own < others ||
+        (others == 0 && exchange.full != own)) {
+      return Wrong(OpKind::kExchange,
+                   absl::StrCat("full of ", exchange.workers, " ranges, one ",
+                                own, " long"),
+                   absl::StrCat("full=", exchange.full));
+    }
+    y.dims[exchange.from] = exchange.full;
+  }
+  if (exchange.to != -1) {
+    RETURN_IF_ERROR(CutAxis(OpKind::kExchange, "to", exchange.to,
+                            exchange.begin, exchange.size, y));
+  } else if (exchange.begin != 0 || exchange.size != 0) {
+    return Wrong(
+        OpKind::kExchange, "begin=0, size=0 of a whole value",
+        absl::StrCat("begin=", exchange.begin, ", size=", exchange.size));
+  }
+  return Types{y};
 }
 
 absl::StatusOr<Types> InferGatherConvert(const Types& in, const Attrs&) {

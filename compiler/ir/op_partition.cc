@@ -219,6 +219,20 @@ Strategies PartitionSgdUpdate(const Node& node) { return Update(node); }
 Strategies PartitionMomentumUpdate(const Node& node) { return Update(node); }
 Strategies PartitionAdamUpdate(const Node& node) { return Update(node); }
 
+// The axis it cuts stays whole.
+Strategies PartitionSlice(const Node& node) {
+  const auto& attrs = node.as<SliceAttrs>();
+  Strategies list = {All(node, R)};
+  if (node.types[0].rank() == 2) {
+    list.push_back(All(node, attrs.axis == 0 ? S1 : S0));
+  }
+  if (node.types[0].dtype == DType::kF32) list.push_back(All(node, P));
+  return list;
+}
+
+// Made by the partition, and not partitioned again.
+Strategies PartitionExchange(const Node& node) { return {All(node, R)}; }
+
 Strategies PartitionLossGrad(const Node& node) {
   const auto& attrs = node.as<LossGradAttrs>();
   Strategy rows{{S0}, {P, S0, P}};

@@ -23,7 +23,8 @@ enum class KernelChoice : uint8_t {
 };
 
 // One call per node, in order. Adds copying nodes to `graph` where outputs
-// need them, so that it is what the chain runs.
+// need them, so that it is what the chain runs. Unimplemented when it has an
+// exchange between workers.
 absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
                                                          KernelChoice choice,
                                                          int threads);
@@ -52,7 +53,7 @@ struct LoweredStep {
   std::string implementation;
 };
 
-// Our own loop (kernels/cpu) for the node; every op has one.
+// Our own loop (kernels/cpu) for the node; every op but exchange has one.
 LoweredStep LowerToLoop(const LowerContext& context, Node& node);
 
 // One oneDNN primitive for the node; Unimplemented when oneDNN has none for

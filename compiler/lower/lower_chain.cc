@@ -113,6 +113,10 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
   const LowerContext context = {graph, plan, *chain, *onednn, threads};
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
+    if (node->kind == OpKind::kExchange) {
+      return absl::UnimplementedError(
+          "exchange on a chain: it has no workers to exchange between");
+    }
     if (node->kind == OpKind::kConstant) {
       chain->FillSlot(plan.SlotOf(node->result()),
                       node->as<ConstantAttrs>().value);

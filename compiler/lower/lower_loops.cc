@@ -95,7 +95,10 @@ class Lowering {
       case OpKind::kInput:
       case OpKind::kParam:
       case OpKind::kConstant:
+      case OpKind::kExchange:  // LowerToChain refuses it
         break;
+      case OpKind::kSlice:
+        return Slice();
       case OpKind::kGatherRows:
       case OpKind::kGatherConvert:
         return Gather();
@@ -166,6 +169,23 @@ class Lowering {
             threads = threads_, y = Out()] {
       ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
         cpu::GatherRows(*table, *indices, *y, row_bytes, b, e);
+      });
+    };
+  }
+
+  Call Slice() {
+    const SliceAttrs& attrs = node_.as<SliceAttrs>();
+    const TensorType &x_type = InType(0), &y_type = node_.types[0];
+    const int64_t rows = y_type.dims[0];
+    const int64_t row_bytes = y_type.bytes() / rows;
+    const int64_t x_row_bytes = x_type.bytes() / x_type.dims[0];
+    const int64_t begin_bytes =
+        attrs.begin *
+        (attrs.axis == 0 ? x_row_bytes : DTypeBytes(x_type.dtype));
+    return [=, threads = threads_, grain = RowGrain(row_bytes / 4),
+            x = In<char>(0), y = Out()] {
+      ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
+        cpu::CopyRows(*x + begin_bytes, x_row_bytes, *y, row_bytes, b, e);
       });
     };
   }

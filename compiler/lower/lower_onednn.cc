@@ -122,6 +122,8 @@ class Lowering {
       case OpKind::kMomentumUpdate:
       case OpKind::kAdamUpdate:
       case OpKind::kGatherConvert:
+      case OpKind::kSlice:
+      case OpKind::kExchange:
       case OpKind::kLossGrad:
       case OpKind::kActivationGrad:
         return None();

@@ -99,6 +99,21 @@ void GatherRows(const void* table, const int32_t* indices, void* y,
   }
 }
 
+void CopyRows(const void* x, int64_t x_row_bytes, void* y, int64_t row_bytes,
+              int64_t begin, int64_t end) {
+  const char* from = static_cast<const char*>(x) + begin * x_row_bytes;
+  char* to = static_cast<char*>(y) + begin * row_bytes;
+  if (row_bytes == x_row_bytes) {
+    std::memcpy(to, from, static_cast<size_t>((end - begin) * row_bytes));
+    return;
+  }
+  for (int64_t r = begin; r < end; ++r) {
+    std::memcpy(to, from, static_cast<size_t>(row_bytes));
+    from += x_row_bytes;
+    to += row_bytes;
+  }
+}
+
 void GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
                    float* y, int64_t cols, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(GatherConvert)

@@ -12,6 +12,11 @@ namespace onestep::cpu {
 void GatherRows(const void* table, const int32_t* indices, void* y,
                 int64_t row_bytes, int64_t begin, int64_t end);
 
+// y[r] = the first `row_bytes` of row r of x, whose rows have `x_row_bytes`,
+// for r in [begin, end).
+void CopyRows(const void* x, int64_t x_row_bytes, void* y, int64_t row_bytes,
+              int64_t begin, int64_t end);
+
 // y f32[.,cols] = alpha * table u8[.,cols][indices[r]], r in [begin, end).
 void GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
                    float* y, int64_t cols, int64_t begin, int64_t end);

@@ -175,6 +175,31 @@ TEST(OpCostTest, LossesAddTheirWorkPerRow) {
   EXPECT_EQ(minus.bytes, 4 * (2 * 3 * 17 + 3));
 }
 
+TEST(OpCostTest, ASliceReadsItsPartOnly) {
+  const OpCost cost = CostOf(R"(
+    %x = input u8[60,17]
+    %0 = slice(%x) {axis=1, begin=2, size=5} : u8[60,5])");
+  EXPECT_EQ(cost.flops, 0);
+  EXPECT_EQ(cost.bytes, 2 * 60 * 5);
+}
+
+TEST(OpCostTest, AnExchangeReadsEveryTermOfASum) {
+  const OpCost sum = CostOf(R"(
+    %x = input f32[32,10]
+    %0 = exchange(%x) {workers=4} : f32[32,10])");
+  EXPECT_EQ(sum.flops, 3 * 320);
+  EXPECT_EQ(sum.bytes, 4 * (4 + 1) * 320);
+  const OpCost part = CostOf(R"(
+    %x = input f32[32,10]
+    %0 = exchange(%x) {workers=4, to=0, begin=8, size=8} : f32[8,10])");
+  EXPECT_EQ(part.bytes, 4 * (4 + 1) * 80);
+  const OpCost whole = CostOf(R"(
+    %x = input f32[32,10]
+    %0 = exchange(%x) {workers=4, from=1, full=40} : f32[32,40])");
+  EXPECT_EQ(whole.flops, 0);
+  EXPECT_EQ(whole.bytes, 4 * 2 * 1280);
+}
+
 TEST(OpCostTest, LeavesAreFree) {
   const OpCost cost = CostOf("%x = input f32[3,17]");
   EXPECT_EQ(cost.flops, 0);

@@ -355,6 +355,72 @@ TEST(OpInferTest, UpdatesRefuseAnotherShapeOfGradientStateOrScalar) {
                 "f32[2]");
 }
 
+// ---- parts of values -------------------------------------------------------
+
+TEST(OpInferTest, ASliceCutsOneAxis) {
+  ExpectTypes(Infer(OpKind::kSlice, {U8({5, 3})}, SliceAttrs{0, 1, 4}),
+              {U8({4, 3})});
+  ExpectTypes(Infer(OpKind::kSlice, {F32({5, 3})}, SliceAttrs{1, 2, 1}),
+              {F32({5, 1})});
+  ExpectTypes(Infer(OpKind::kSlice, {I32({5})}, SliceAttrs{0, 0, 5}),
+              {I32({5})});
+}
+
+TEST(OpInferTest, ASliceRefusesWhatItsOperandHasNot) {
+  ExpectRefused(Infer(OpKind::kSlice, {F32({})}, SliceAttrs{0, 0, 1}),
+                "slice: want x [N] or [B,C], got f32[]");
+  ExpectRefused(Infer(OpKind::kSlice, {F32({5})}, SliceAttrs{1, 0, 1}),
+                "slice: want axis of f32[5], got axis=1");
+  for (const SliceAttrs& a : {SliceAttrs{0, -1, 2}, SliceAttrs{0, 0, 0},
+                              SliceAttrs{0, 2, 4}, SliceAttrs{0, 6, 1}}) {
+    ExpectRefused(Infer(OpKind::kSlice, {F32({5, 3})}, a),
+                  absl::StrCat("slice: want a range within 5, got begin=",
+                               a.begin, ", size=", a.size));
+  }
+}
+
+TEST(OpInferTest, AnExchangeGivesTheWholeValueOrARange) {
+  const auto infer = [](const TensorType& x, const ExchangeAttrs& attrs) {
+    return Infer(OpKind::kExchange, {x}, attrs);
+  };
+  ExpectTypes(infer(F32({}), {.workers = 2}), {F32({})});
+  ExpectTypes(infer(F32({5, 3}), {.workers = 2}), {F32({5, 3})});
+  ExpectTypes(
+      infer(F32({5, 3}), {.workers = 2, .to = 1, .begin = 1, .size = 2}),
+      {F32({5, 2})});
+  ExpectTypes(infer(F32({5, 3}), {.workers = 2, .from = 0, .full = 11}),
+              {F32({11, 3})});
+  ExpectTypes(infer(F32({5, 3}), {.workers = 2,
+                                  .from = 0,
+                                  .to = 1,
+                                  .full = 11,
+                                  .begin = 2,
+                                  .size = 1}),
+              {F32({11, 1})});
+}
+
+TEST(OpInferTest, AnExchangeRefusesAttributesThatDoNotFit) {
+  const std::vector<std::pair<ExchangeAttrs, std::string>> cases = {
+      {{}, "want workers >= 1, index >= 0, got workers=0, index=0"},
+      {{.index = -1, .workers = 2}, "got workers=2, index=-1"},
+      {{.workers = 2, .full = 5}, "want full=0 of a sum, got full=5"},
+      {{.workers = 2, .from = 2, .full = 5}, "want from of f32[5,3], got from"},
+      {{.workers = 2, .from = 0, .full = 4},
+       "want full of 2 ranges, one 5 long, got full=4"},
+      {{.workers = 3, .from = 0, .full = 6}, "got full=6"},
+      {{.workers = 1, .from = 0, .full = 6}, "got full=6"},
+      {{.workers = 2, .to = 2}, "want to of f32[5,3], got to=2"},
+      {{.workers = 2, .to = 0, .begin = 3, .size = 3},
+       "want a range within 5, got begin=3, size=3"},
+      {{.workers = 2, .size = 3}, "want begin=0, size=0 of a whole value"}};
+  for (const auto& [attrs, message] : cases) {
+    ExpectRefused(Infer(OpKind::kExchange, {F32({5, 3})}, attrs), "exchange: ");
+    ExpectRefused(Infer(OpKind::kExchange, {F32({5, 3})}, attrs), message);
+  }
+  ExpectRefused(Infer(OpKind::kExchange, {I32({5})}, ExchangeAttrs{}),
+                "exchange: want x f32, got i32[5]");
+}
+
 // ---- fused ops -------------------------------------------------------------
 
 TEST(OpInferTest, GatherConvertGivesF32Rows) {

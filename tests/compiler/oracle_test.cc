@@ -65,6 +65,46 @@ TEST(OracleTest, TwoOutputsOfOneNameAreRefused) {
                        "oracle: two outputs named y"));
 }
 
+TEST(OracleTest, SlicesCutRowsOrColumns) {
+  const TensorMap out = RunText(R"(graph {
+    %x = input f32[3,2]
+    %b = input f32[3]
+    %0 = slice(%x) {begin=1, size=2} : f32[2,2]
+    %1 = slice(%x) {axis=1, begin=1, size=1} : f32[3,1]
+    %2 = slice(%b) {begin=2, size=1} : f32[1]
+    result rows = %0
+    result cols = %1
+    result last = %2
+  })",
+                                {{"x", {1, 2, 3, 4, 5, 6}}, {"b", {7, 8, 9}}});
+  EXPECT_THAT(out.at("rows"), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(out.at("cols"), ElementsAre(2, 4, 6));
+  EXPECT_THAT(out.at("last"), ElementsAre(9));
+}
+
+TEST(OracleTest, OneWorkerExchangesWithItself) {
+  const TensorMap out = RunText(R"(graph {
+    %x = input f32[3,2]
+    %s = input f32[]
+    %0 = exchange(%x) {workers=1, from=1, to=0, full=2, begin=1, size=1} : f32[1,2]
+    %1 = exchange(%s) {index=1, workers=1} : f32[]
+    result row = %0
+    result sum = %1
+  })",
+                                {{"x", {1, 2, 3, 4, 5, 6}}, {"s", {7}}});
+  EXPECT_THAT(out.at("row"), ElementsAre(3, 4));
+  EXPECT_THAT(out.at("sum"), ElementsAre(7));
+}
+
+TEST(OracleTest, AnExchangeOfMoreWorkersIsRefused) {
+  Graph graph;
+  const Value x = graph.AddInput("x", F32({2}));
+  graph.Add(OpKind::kExchange, {x}, ExchangeAttrs{.workers = 2});
+  EXPECT_THAT(Evaluate(graph, {{"x", {1, 2}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "oracle: exchange: want 1 worker, got 2"));
+}
+
 TEST(OracleTest, DataOpsGatherConvertAndMark) {
   const TensorMap out =
       RunText(R"(graph {

@@ -25,6 +25,26 @@ TEST(TextTest, EveryOpRoundTrips) {
   });
 }
 
+TEST(TextTest, AnExchangeRoundTrips) {
+  Graph g;
+  const Value x = g.AddInput("x", F32({3, 2}));
+  const ExchangeAttrs sum{.index = 7, .workers = 3};
+  const ExchangeAttrs cut{
+      .workers = 2, .from = 1, .to = 0, .full = 5, .begin = 1, .size = 2};
+  g.Add(OpKind::kExchange, {x}, sum);
+  g.AddResult("y", g.Add(OpKind::kExchange, {x}, cut));
+  EXPECT_EQ(PrintGraph(g), R"(graph {
+  %x = input f32[3,2]
+  %0 = exchange(%x) {index=7, workers=3} : f32[3,2]
+  %1 = exchange(%x) {workers=2, from=1, to=0, full=5, begin=1, size=2} : f32[2,5]
+  result y = %1
+}
+)");
+  ASSERT_OK_AND_ASSIGN(const Graph parsed, ParseGraph(PrintGraph(g)));
+  EXPECT_EQ(parsed.nodes()[1]->as<ExchangeAttrs>(), sum);
+  EXPECT_EQ(parsed.nodes()[2]->as<ExchangeAttrs>(), cut);
+}
+
 TEST(TextTest, WholeStepsRoundTripWithTheirPhases) {
   MlpRandom random(5);
   for (int i = 0; i < 50; ++i) {

@@ -24,6 +24,20 @@ TEST_P(CpuRowsTest, GatherRowsCopiesTheRangeAsked) {
   }
 }
 
+TEST_P(CpuRowsTest, CopyRowsCopiesTheRangeAsked) {
+  const Floats x = RandomFloats(4 * 7, -1, 1, 1);
+  for (int64_t cols : {3, 7}) {
+    Floats y(4 * cols, -9.0f);
+    CopyRows(x.data(), 7 * sizeof(float), y.data(), cols * sizeof(float), 1, 3);
+    for (int64_t r = 0; r < 4; ++r) {
+      for (int64_t c = 0; c < cols; ++c) {
+        const bool asked = r == 1 || r == 2;
+        EXPECT_EQ(y[r * cols + c], asked ? x[r * 7 + c] : -9.0f);
+      }
+    }
+  }
+}
+
 TEST_P(CpuRowsTest, GatherConvertScalesBytes) {
   for (int64_t cols : kSizes) {
     Guarded<uint8_t> table(3 * cols);

@@ -136,6 +136,23 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
       d.Run({d.Float({rows, cols}), d.Below(k, rows)});
       return;
     }
+    case OpKind::kExchange:
+      return;  // no backend of one process's graph runs it
+    case OpKind::kSlice: {
+      const SliceAttrs by_rows{0, rows / 3, rows - rows / 2};
+      const SliceAttrs by_cols{1, cols / 3, cols - cols / 2};
+      for (const SliceAttrs& a : {by_rows, by_cols}) {
+        Builder b = make();
+        b.Run({b.Float({rows, cols})}, a);
+        Builder c = make();
+        c.Run({c.Bytes({rows, cols})}, a);
+      }
+      Builder d = make();
+      d.Run({d.Below(rows, 1000)}, by_rows);
+      Builder e = make();
+      e.Run({e.Float({rows})}, by_rows);
+      return;
+    }
     case OpKind::kCast: {
       Builder b = make();
       b.Run({b.Bytes({rows, cols})});

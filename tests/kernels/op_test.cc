@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op on every kernel set of the chain against the float64 oracle.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -48,11 +49,15 @@ TEST(OpTest, OnednnEqualsTheOracleOnTwoThreads) {
   ExpectOracle(KernelChoice::kOnednn, 2);
 }
 
+// Constants and exchanges have tests of their own.
 TEST(OpTest, EveryOpButLeavesHasACase) {
   std::set<OpKind> seen;
   ForEachOpCase([&](const OpCase& c) { seen.insert(c.op); });
   for (const OpDef& def : AllOps()) {
-    if (def.Has(kLeaf) || def.kind == OpKind::kConstant) continue;
+    if (def.Has(kLeaf) || def.kind == OpKind::kConstant ||
+        def.kind == OpKind::kExchange) {
+      continue;
+    }
     EXPECT_TRUE(seen.count(def.kind)) << def.name;
   }
 }
@@ -67,6 +72,17 @@ TEST(OpTest, AConstantIsThereBeforeTheFirstStep) {
   ASSERT_OK_AND_ASSIGN(const TensorMap got, RunChain(graph, {{"x", {1, 2, 3}}},
                                                      KernelChoice::kLoops, 1));
   EXPECT_EQ(got.at("y"), (std::vector<double>{2.5, 5, 7.5}));
+}
+
+TEST(OpTest, AChainRefusesAnExchange) {
+  ASSERT_OK_AND_ASSIGN(Graph graph, ParseGraph(R"(graph {
+    %x = input f32[3]
+    %0 = exchange(%x) {workers=1} : f32[3]
+    result y = %0
+  })"));
+  EXPECT_THAT(LowerToChain(graph, KernelChoice::kBySize, 1).status(),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       testing::HasSubstr("exchange on a chain")));
 }
 
 // Attributes of oneDNN are handles that copies share.
