@@ -112,6 +112,72 @@ HWY_INLINE void ForVectors(int64_t n, F f) {
   if (i < n) f(i, Part(n - i));
 }
 
+#if HWY_TARGET == HWY_SCALAR
+
+HWY_INLINE void LoadColumns(const float* x, int64_t /*ldx*/, V (&v)[4]) {
+  for (int i = 0; i < 4; ++i) v[i] = hn::Load(D(), x + i);
+}
+HWY_INLINE void StoreColumns(V (&v)[4], float* y, int64_t /*ldy*/) {
+  for (int i = 0; i < 4; ++i) hn::Store(v[i], D(), y + i);
+}
+
+#else
+
+// The blocks of 128 bits at x, x + 4 ld, x + 8 ld, ... as one vector.
+template <class DX>
+HWY_INLINE hn::Vec<DX> LoadBlocks(DX d, const float* x, int64_t ld) {
+  if constexpr (hn::MaxLanes(DX()) == 4) {
+    return hn::LoadU(d, x);
+  } else {
+    const hn::Half<DX> half;
+    constexpr int64_t kRows = hn::MaxLanes(half);
+    return hn::Combine(d, LoadBlocks(half, x + kRows * ld, ld),
+                       LoadBlocks(half, x, ld));
+  }
+}
+
+template <class DX>
+HWY_INLINE void StoreBlocks(DX d, hn::Vec<DX> v, float* y, int64_t ld) {
+  if constexpr (hn::MaxLanes(DX()) == 4) {
+    hn::StoreU(v, d, y);
+  } else {
+    const hn::Half<DX> half;
+    constexpr int64_t kRows = hn::MaxLanes(half);
+    StoreBlocks(half, hn::LowerHalf(half, v), y, ld);
+    StoreBlocks(half, hn::UpperHalf(half, v), y + kRows * ld, ld);
+  }
+}
+
+// Transposes every 4x4 of v: block b of its four vectors.
+HWY_INLINE void TransposeBlocks(V (&v)[4]) {
+  const D d;
+  const hn::RepartitionToWide<D> dd;
+  const auto lo01 = hn::BitCast(dd, hn::InterleaveLower(d, v[0], v[1]));
+  const auto lo23 = hn::BitCast(dd, hn::InterleaveLower(d, v[2], v[3]));
+  const auto hi01 = hn::BitCast(dd, hn::InterleaveUpper(d, v[0], v[1]));
+  const auto hi23 = hn::BitCast(dd, hn::InterleaveUpper(d, v[2], v[3]));
+  v[0] = hn::BitCast(d, hn::InterleaveLower(dd, lo01, lo23));
+  v[1] = hn::BitCast(d, hn::InterleaveUpper(dd, lo01, lo23));
+  v[2] = hn::BitCast(d, hn::InterleaveLower(dd, hi01, hi23));
+  v[3] = hn::BitCast(d, hn::InterleaveUpper(dd, hi01, hi23));
+}
+
+// v[j] = column j of x[kLanes,4], whose rows are ldx apart.
+HWY_INLINE void LoadColumns(const float* x, int64_t ldx, V (&v)[4]) {
+  HWY_UNROLL(4)
+  for (int i = 0; i < 4; ++i) v[i] = LoadBlocks(D(), x + i * ldx, ldx);
+  TransposeBlocks(v);
+}
+
+// The inverse; v is lost.
+HWY_INLINE void StoreColumns(V (&v)[4], float* y, int64_t ldy) {
+  TransposeBlocks(v);
+  HWY_UNROLL(4)
+  for (int i = 0; i < 4; ++i) StoreBlocks(D(), v[i], y + i * ldy, ldy);
+}
+
+#endif  // HWY_TARGET
+
 }  // namespace onestep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
