@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and losses, row by row, through log-sum-exp: finite for any finite
 // logits. Rows [begin, end) of [rows, cols] are done, so that rows can be
-// shared out; per-row results are summed in order by SumRows.
+// shared out: the bits of a row do not depend on the others. Per-row results
+// are summed in order by SumRows.
 #ifndef ONESTEP_KERNELS_CPU_LOSS_H_
 #define ONESTEP_KERNELS_CPU_LOSS_H_
 

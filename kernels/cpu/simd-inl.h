@@ -76,12 +76,32 @@ HWY_INLINE V Relu(V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(D())), x);
 }
 
-// exp(x) for x <= 0. Highway's Exp makes 0 of NaN, which would hide it.
+// exp(x) for x <= 0; 0 where it would be denormal, NaN of NaN. The reduction
+// and the polynomial are those of Highway's Exp, which takes twice as long:
+// it also covers x > 0 and denormals.
 HWY_INLINE V ExpOfNonPositive(V x) {
   const D d;
-  // Below -104 the result is 0; the bound keeps Exp's int32 in range.
-  const V bounded = hn::Max(x, hn::Set(d, -105.0f));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, bounded));
+  const hn::RebindToSigned<D> di;
+  // x = n ln 2 + r. The sum with 1.5 2^23 rounds to the integer n and leaves
+  // it in the lowest bits.
+  const V magic = hn::Set(d, 12582912.0f);
+  const V sum = hn::MulAdd(x, hn::Set(d, 1.44269504f), magic);
+  const V n = hn::Sub(sum, magic);
+  V r = hn::MulAdd(n, hn::Set(d, -0.693145752f), x);
+  r = hn::MulAdd(n, hn::Set(d, -1.42860677e-6f), r);
+  const V r2 = hn::Mul(r, r);
+  const V p01 = hn::MulAdd(r, hn::Set(d, 0.166666672f), hn::Set(d, 0.5f));
+  const V p23 =
+      hn::MulAdd(r, hn::Set(d, 0.00833336078f), hn::Set(d, 0.0416664854f));
+  const V p45 =
+      hn::MulAdd(r, hn::Set(d, 0.000198527618f), hn::Set(d, 0.00139304355f));
+  const V p = hn::MulAdd(hn::MulAdd(p45, r2, p23), r2, p01);
+  const V expm1 = hn::MulAdd(p, r2, r);
+  const V power =
+      hn::BitCast(d, hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, sum)),
+                             hn::BitCast(di, hn::Set(d, 1.0f))));  // 2^n
+  const auto is_zero = hn::Lt(x, hn::Set(d, -87.33f));
+  return hn::IfThenZeroElse(is_zero, hn::MulAdd(expm1, power, power));
 }
 
 // Calls f(i, lanes) for the vectors of n values: Full ones, then a Part.
@@ -91,6 +111,72 @@ HWY_INLINE void ForVectors(int64_t n, F f) {
   for (; i + kLanes <= n; i += kLanes) f(i, Full());
   if (i < n) f(i, Part(n - i));
 }
+
+#if HWY_TARGET == HWY_SCALAR
+
+HWY_INLINE void LoadColumns(const float* x, int64_t /*ldx*/, V (&v)[4]) {
+  for (int i = 0; i < 4; ++i) v[i] = hn::Load(D(), x + i);
+}
+HWY_INLINE void StoreColumns(V (&v)[4], float* y, int64_t /*ldy*/) {
+  for (int i = 0; i < 4; ++i) hn::Store(v[i], D(), y + i);
+}
+
+#else
+
+// The blocks of 128 bits at x, x + 4 ld, x + 8 ld, ... as one vector.
+template <class DX>
+HWY_INLINE hn::Vec<DX> LoadBlocks(DX d, const float* x, int64_t ld) {
+  if constexpr (hn::MaxLanes(DX()) == 4) {
+    return hn::LoadU(d, x);
+  } else {
+    const hn::Half<DX> half;
+    constexpr int64_t kRows = hn::MaxLanes(half);
+    return hn::Combine(d, LoadBlocks(half, x + kRows * ld, ld),
+                       LoadBlocks(half, x, ld));
+  }
+}
+
+template <class DX>
+HWY_INLINE void StoreBlocks(DX d, hn::Vec<DX> v, float* y, int64_t ld) {
+  if constexpr (hn::MaxLanes(DX()) == 4) {
+    hn::StoreU(v, d, y);
+  } else {
+    const hn::Half<DX> half;
+    constexpr int64_t kRows = hn::MaxLanes(half);
+    StoreBlocks(half, hn::LowerHalf(half, v), y, ld);
+    StoreBlocks(half, hn::UpperHalf(half, v), y + kRows * ld, ld);
+  }
+}
+
+// Transposes every 4x4 of v: block b of its four vectors.
+HWY_INLINE void TransposeBlocks(V (&v)[4]) {
+  const D d;
+  const hn::RepartitionToWide<D> dd;
+  const auto lo01 = hn::BitCast(dd, hn::InterleaveLower(d, v[0], v[1]));
+  const auto lo23 = hn::BitCast(dd, hn::InterleaveLower(d, v[2], v[3]));
+  const auto hi01 = hn::BitCast(dd, hn::InterleaveUpper(d, v[0], v[1]));
+  const auto hi23 = hn::BitCast(dd, hn::InterleaveUpper(d, v[2], v[3]));
+  v[0] = hn::BitCast(d, hn::InterleaveLower(dd, lo01, lo23));
+  v[1] = hn::BitCast(d, hn::InterleaveUpper(dd, lo01, lo23));
+  v[2] = hn::BitCast(d, hn::InterleaveLower(dd, hi01, hi23));
+  v[3] = hn::BitCast(d, hn::InterleaveUpper(dd, hi01, hi23));
+}
+
+// v[j] = column j of x[kLanes,4], whose rows are ldx apart.
+HWY_INLINE void LoadColumns(const float* x, int64_t ldx, V (&v)[4]) {
+  HWY_UNROLL(4)
+  for (int i = 0; i < 4; ++i) v[i] = LoadBlocks(D(), x + i * ldx, ldx);
+  TransposeBlocks(v);
+}
+
+// The inverse; v is lost.
+HWY_INLINE void StoreColumns(V (&v)[4], float* y, int64_t ldy) {
+  TransposeBlocks(v);
+  HWY_UNROLL(4)
+  for (int i = 0; i < 4; ++i) StoreBlocks(D(), v[i], y + i * ldy, ldy);
+}
+
+#endif  // HWY_TARGET
 
 }  // namespace onestep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

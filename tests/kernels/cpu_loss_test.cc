@@ -11,6 +11,10 @@ constexpr int64_t kRows = 5;
 // Exp is within 1 ulp, a sum of cols terms and a division follow.
 constexpr double kTolerance = 1e-6;
 
+// Around the 4, 8 and 16 rows that are done at once, and the 32 columns up to
+// which they are.
+const int64_t kFewCols[] = {1, 2, 3, 4, 5, 10, 16, 17, 31, 32, 33};
+
 // Loss, count and gradient (alpha 1) of one row.
 struct RowResult {
   float loss, correct;
@@ -25,6 +29,26 @@ RowResult SoftmaxXent(const std::vector<float>& logits, int32_t label) {
                       loss.data(), correct.data(), z.size(), 0, 1);
   return {loss[0], correct[0], dz.Values()};
 }
+
+// All that the fused softmax writes, for rows [begin, end) of z in place.
+struct FusedResult {
+  FusedResult(const Floats& z, const Ints& labels, int64_t rows, int64_t cols)
+      : rows(rows),
+        cols(cols),
+        labels(labels),
+        dz(z),
+        loss(rows, -9),
+        correct(rows, -9) {}
+
+  void Run(int64_t begin, int64_t end) {
+    SoftmaxXentGradRows(dz.data(), labels.data(), nullptr, -0.3f, dz.data(),
+                        loss.data(), correct.data(), cols, begin, end);
+  }
+
+  int64_t rows, cols;
+  Ints labels;
+  Floats dz, loss, correct;
+};
 
 using CpuLossTest = CpuKernelTest;
 ONESTEP_INSTANTIATE_FOR_TARGETS(CpuLossTest);
@@ -87,6 +111,63 @@ TEST_P(CpuLossTest, FusedSoftmaxXentMatchesTheSeparateOps) {
     ASSERT_NO_FATAL_FAILURE(ExpectNear(z, p.Doubles(), kTolerance));
     EXPECT_EQ(loss.Values(), want_loss.Values());
     EXPECT_EQ(correct.Values(), want_correct.Values());
+  }
+}
+
+TEST_P(CpuLossTest, FusedSoftmaxXentMatchesFloat64OnAnyNumberOfRows) {
+  for (int64_t cols : kFewCols) {
+    for (int64_t rows = 1; rows <= 35; ++rows) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+      const Floats z = RandomFloats(rows * cols, -20, 20, 1);
+      FusedResult got(z, RandomInts(rows, static_cast<int32_t>(cols), 2), rows,
+                      cols);
+      got.Run(0, rows);
+      std::vector<double> want = z.Doubles();
+      reference::Softmax(want.data(), want.data(), rows, cols);
+      reference::MinusOneHot(want.data(), got.labels.Doubles().data(),
+                             want.data(), rows, cols);
+      for (double& x : want) x *= -0.3;
+      ASSERT_NO_FATAL_FAILURE(ExpectNear(got.dz, want, kTolerance));
+      for (int64_t r = 0; r < rows; ++r) {
+        const double label = got.labels[r];
+        const std::vector<double> row(z.data() + r * cols,
+                                      z.data() + (r + 1) * cols);
+        const double loss = reference::NllLoss(row.data(), &label, 1, cols);
+        ASSERT_NEAR(got.loss[r], loss, kTolerance * std::max(1.0, loss));
+        ASSERT_EQ(got.correct[r],
+                  reference::CountCorrect(row.data(), &label, 1, cols));
+      }
+    }
+  }
+}
+
+TEST_P(CpuLossTest, BitsOfARowDoNotDependOnTheRowsDoneWithIt) {
+  for (int64_t cols : kFewCols) {
+    constexpr int64_t kAll = 35;
+    const Floats z = RandomFloats(kAll * cols, -20, 20, 1);
+    const Ints labels = RandomInts(kAll, static_cast<int32_t>(cols), 2);
+    Floats p(z), nll(kAll);
+    Softmax(p.data(), p.data(), cols, 0, kAll);
+    NllRows(z.data(), labels.data(), nll.data(), cols, 0, kAll);
+    FusedResult whole(z, labels, kAll, cols);
+    whole.Run(0, kAll);
+    EXPECT_EQ(whole.loss.Values(), nll.Values());
+    for (int64_t step : {1, 2, 3, 5, 9, 16, 20}) {
+      SCOPED_TRACE(testing::Message() << "cols " << cols << " step " << step);
+      FusedResult parts(z, labels, kAll, cols);
+      Floats part_p(z), part_nll(kAll);
+      for (int64_t begin = 0; begin < kAll; begin += step) {
+        const int64_t end = std::min(begin + step, kAll);
+        parts.Run(begin, end);
+        Softmax(part_p.data(), part_p.data(), cols, begin, end);
+        NllRows(z.data(), labels.data(), part_nll.data(), cols, begin, end);
+      }
+      ASSERT_EQ(parts.dz.Values(), whole.dz.Values());
+      ASSERT_EQ(parts.loss.Values(), whole.loss.Values());
+      ASSERT_EQ(parts.correct.Values(), whole.correct.Values());
+      ASSERT_EQ(part_p.Values(), p.Values());
+      ASSERT_EQ(part_nll.Values(), nll.Values());
+    }
   }
 }
 
@@ -184,6 +265,45 @@ TEST_P(CpuLossTest, LogitsThatAreNotFiniteShowInTheLossAndCountAsWrong) {
         }
       }
     }
+  }
+}
+
+TEST_P(CpuLossTest, ARowThatIsNotFiniteSpoilsNoOther) {
+  for (float bad : {NAN, INFINITY, -INFINITY}) {
+    for (int64_t cols : {2, 3, 10, 32}) {
+      constexpr int64_t kAll = 19;
+      Floats z(kAll * cols, 0.5f);
+      for (int64_t r = 0; r < kAll; ++r) z[r * cols] = 1;
+      for (int64_t r = 0; r < kAll; r += 3) z[r * cols + r % cols] = bad;
+      FusedResult got(z, Ints(kAll, 0), kAll, cols);
+      got.Run(0, kAll);
+      for (int64_t r = 0; r < kAll; ++r) {
+        ASSERT_EQ(std::isnan(got.loss[r]), r % 3 == 0) << bad << " row " << r;
+        ASSERT_EQ(got.correct[r], r % 3 == 0 ? 0 : 1) << bad << " row " << r;
+        ASSERT_EQ(std::isfinite(got.dz[r * cols]), r % 3 != 0 || bad < 0);
+      }
+    }
+  }
+}
+
+TEST_P(CpuLossTest, ExtremeLogitsInManyRows) {
+  struct Case {
+    float z[3], loss, correct, dz;  // dz at the label
+  };
+  const Case cases[] = {{{1e8f, -3e38f, 1e8f}, 0.69314718f, 1, 0.15f},
+                        {{-431, 279, 427}, 858, 0, 0.3f},
+                        {{7, 7, 7}, 1.0986123f, 1, 0.2f}};
+  constexpr int64_t kAll = 33;
+  Floats z(kAll * 3);
+  for (int64_t r = 0; r < kAll; ++r) {
+    std::copy_n(cases[r % 3].z, 3, z.data() + r * 3);
+  }
+  FusedResult got(z, Ints(kAll, 0), kAll, 3);
+  got.Run(0, kAll);
+  for (int64_t r = 0; r < kAll; ++r) {
+    EXPECT_FLOAT_EQ(got.loss[r], cases[r % 3].loss);
+    EXPECT_EQ(got.correct[r], cases[r % 3].correct);
+    EXPECT_FLOAT_EQ(got.dz[r * 3], cases[r % 3].dz);
   }
 }
 
