@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -62,6 +64,15 @@ int TightestLimit(const std::string& mount, std::string group) {
     if (group.empty()) return tightest;
     group.resize(group.find_last_of('/'));
   }
+}
+
+// A name of the core that `cpu` lies on.
+std::string CoreOf(int cpu, const std::string& root) {
+  // The list of a core's threads is the same for all of them.
+  const std::string threads =
+      FirstLine(absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu,
+                             "/topology/thread_siblings_list"));
+  return threads.empty() ? absl::StrCat("cpu ", cpu) : threads;
 }
 
 }  // namespace
@@ -119,14 +130,21 @@ int CgroupCpuLimit(const std::string& root) {
 
 int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
   std::set<std::string> cores;
-  for (const int cpu : cpus) {
-    // The list of a core's threads is the same for all of them.
-    const std::string threads =
-        FirstLine(absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu,
-                               "/topology/thread_siblings_list"));
-    cores.insert(threads.empty() ? absl::StrCat("cpu ", cpu) : threads);
-  }
+  for (const int cpu : cpus) cores.insert(CoreOf(cpu, root));
   return static_cast<int>(cores.size());
+}
+
+std::vector<int> CoresFirst(const std::vector<int>& cpus,
+                            const std::string& root) {
+  std::map<std::string, int> seen;  // CPUs of the core so far
+  std::vector<std::pair<int, int>> ranked;
+  for (const int cpu : cpus) ranked.push_back({seen[CoreOf(cpu, root)]++, cpu});
+  std::stable_sort(
+      ranked.begin(), ranked.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<int> order;
+  for (const auto& [rank, cpu] : ranked) order.push_back(cpu);
+  return order;
 }
 
 std::string CpuModelName(const std::string& root) {

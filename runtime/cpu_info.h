@@ -24,6 +24,11 @@ int CgroupCpuLimit(const std::string& root = "");
 // CPU of which nothing is known counts as a core.
 int PhysicalCores(const std::vector<int>& cpus, const std::string& root = "");
 
+// `cpus` in an order in which the first of every core come before the second
+// of any: {0, 1, 2, 3} is {0, 2, 1, 3} where 0 and 1 share a core.
+std::vector<int> CoresFirst(const std::vector<int>& cpus,
+                            const std::string& root = "");
+
 // "AMD EPYC 9654 96-Core Processor", or "unknown".
 std::string CpuModelName(const std::string& root = "");
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace onestep {
 namespace {
@@ -80,6 +81,17 @@ TEST_F(CpuInfoTest, TheTwoThreadsOfACoreAreOneCore) {
 
 TEST_F(CpuInfoTest, CpusOfWhichNothingIsKnownAreCores) {
   EXPECT_EQ(PhysicalCores({0, 5, 6}, root_), 3);
+}
+
+TEST_F(CpuInfoTest, TheFirstThreadOfEveryCoreComesBeforeTheSecondOfAny) {
+  for (int cpu = 0; cpu < 4; ++cpu) {
+    Write("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+              "/topology/thread_siblings_list",
+          cpu < 2 ? "0-1\n" : "2-3\n");
+  }
+  EXPECT_EQ(CoresFirst({0, 1, 2, 3, 7}, root_),
+            (std::vector<int>{0, 2, 7, 1, 3}));
+  EXPECT_EQ(CoresFirst({}, root_), std::vector<int>());
 }
 
 TEST_F(CpuInfoTest, ReadsTheModelName) {
