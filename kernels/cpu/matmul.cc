@@ -16,24 +16,39 @@ namespace onestep::cpu::HWY_NAMESPACE {
 
 // Rows of a register tile by its width in vectors: the accumulators, one row
 // of b and one broadcast must fit the register file. Measured on Zen 5: with
-// AVX-512 8x3 is as fast as 6x4, whose row count divides no batch, and 16x1 is
-// 5 % faster than 8x1; with AVX2 6x2.
+// AVX-512 16x1 is 5 % faster than 8x1; with AVX2 6x2.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-constexpr int kMaxVecs = 3;
-constexpr int kTileRows[] = {0, 16, 8, 8};
+constexpr int kMaxVecs = 4;
+constexpr int kTileRows[] = {0, 16, 8, 8, 6};
 #else
 constexpr int kMaxVecs = 2;
 constexpr int kTileRows[] = {0, 8, 6};
 #endif
 
-// Values of k that are summed in registers before they are added to c, and
-// rows that visit all columns of b before the next rows do. Measured on Zen 5
-// with 784-128-10 at batch 32 and 4096. `across`: rows of a are adjacent in
-// memory; 16 of them share a cache line, and each k is a line of its own.
+// Values of k that are summed in registers before they are added to c.
+// `across`: rows of a are adjacent in memory; 16 of them share a cache line,
+// and each k is a line of its own.
 template <bool kAcross>
 constexpr int64_t kBlockK = kAcross ? 256 : 1024;
+
+// How a block of k is walked. Measured on Zen 5 with 784-128-10 at batch 32 and
+// 4096, whole and half as wide.
+struct Walk {
+  int64_t rows;  // that visit all columns of b before the next rows do
+  int64_t vecs;  // of a column panel at most
+};
+
 template <bool kAcross>
-constexpr int64_t kBlockRows = kAcross ? 16 : 64;
+HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
+  // Whole tiles of 8x3 are as fast as 6x4, and 8 divides batches; fewer rows
+  // want more sums side by side.
+  const int64_t few_vecs = std::min(kMaxVecs, 3);
+  if (!kAcross) return {64, rows < 8 ? kMaxVecs : few_vecs};
+  // Where k is a short batch, wide tiles come to their end less often, and the
+  // L1 cache holds more rows of a.
+  if (k > 128) return {16, few_vecs};
+  return {k <= 40 ? 96 : 48, kMaxVecs};
+}
 
 // A column panel of c, at most kMaxVecs vectors wide, and one block of k.
 struct Panel {
@@ -131,24 +146,29 @@ HWY_INLINE void Rows(const MatMulArgs& args, const float* a, const Panel& panel,
   }
 }
 
+// Rows [begin, end) of a panel that is `vecs` vectors wide, at most kVecs.
+template <int kVecs, bool kAcross>
+HWY_INLINE void PanelRows(int64_t vecs, const MatMulArgs& args, const float* a,
+                          const Panel& panel, float* c, int64_t begin,
+                          int64_t end) {
+  if (vecs == kVecs) {
+    Rows<kTileRows[kVecs], kVecs, kAcross>(args, a, panel, c, begin, end);
+  } else if constexpr (kVecs > 1) {
+    PanelRows<kVecs - 1, kAcross>(vecs, args, a, panel, c, begin, end);
+  }
+}
+
 // All columns of rows [begin, end): panels of nearly equal width.
 template <bool kAcross>
 HWY_INLINE void Columns(const MatMulArgs& args, const float* a, Panel panel,
-                        int64_t begin, int64_t end) {
+                        int64_t max_vecs, int64_t begin, int64_t end) {
   const int64_t vecs = (args.n + kLanes - 1) / kLanes;
-  int64_t panels = (vecs + kMaxVecs - 1) / kMaxVecs;
+  int64_t panels = (vecs + max_vecs - 1) / max_vecs;
   float* c = args.c;
   for (int64_t v = 0; v < vecs; --panels) {
     const int64_t width = (vecs - v + panels - 1) / panels;
     panel.last = std::min(args.n - (v + width - 1) * kLanes, kLanes);
-    if (width == 1) {
-      Rows<kTileRows[1], 1, kAcross>(args, a, panel, c, begin, end);
-    } else if (width == 2) {
-      Rows<kTileRows[2], 2, kAcross>(args, a, panel, c, begin, end);
-    } else {
-      Rows<kTileRows[kMaxVecs], kMaxVecs, kAcross>(args, a, panel, c, begin,
-                                                   end);
-    }
+    PanelRows<kMaxVecs, kAcross>(width, args, a, panel, c, begin, end);
     v += width;
     panel.b += width * kLanes;
     c += width * kLanes;
@@ -169,9 +189,11 @@ HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
                          .add = args.accumulate || p > 0,
                          .relu = done && args.act == Act::kRelu,
                          .last = 0};
-    for (int64_t i = begin; i < end; i += kBlockRows<kAcross>) {
-      const int64_t stop = std::min(end, i + kBlockRows<kAcross>);
-      Columns<kAcross>(args, args.a + p * args.a_col, panel, i, stop);
+    const Walk walk = WalkOf<kAcross>(end - begin, k);
+    for (int64_t i = begin; i < end; i += walk.rows) {
+      const int64_t stop = std::min(end, i + walk.rows);
+      Columns<kAcross>(args, args.a + p * args.a_col, panel, walk.vecs, i,
+                       stop);
       if (!done || args.act == Act::kNone || args.act == Act::kRelu) continue;
       // The other activations need the registers of the tile.
       for (int64_t r = i; r < stop; ++r) {
@@ -191,7 +213,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-int64_t MatMulRowGrain() { return kTileRows[kMaxVecs]; }
+int64_t MatMulRowGrain() { return kTileRows[std::min(kMaxVecs, 3)]; }
 
 // y[4,4] = x[4,4] transposed, with row strides ldx and ldy.
 HWY_INLINE void Transpose4(const float* HWY_RESTRICT x, int64_t ldx,
