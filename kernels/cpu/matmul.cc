@@ -104,6 +104,10 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
   }
   const float* HWY_RESTRICT b = panel.b;
   const int64_t ldb = panel.ldb;
+  // A pointer to every fourth row: one to each does not fit the registers.
+  const float* rows[(kRows + 3) / 4];
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; r += 4) rows[r / 4] = a + r * (kAcross ? 1 : lda);
   for (int64_t p = panel.k; p > 0; --p) {
     V row[kVecs];
     HWY_UNROLL(4)
@@ -111,14 +115,15 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
     row[kVecs - 1] = last.Load(b + (kVecs - 1) * kLanes);
     HWY_UNROLL(16)
     for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, kAcross ? a[r] : a[r * lda]);
+      const V x = hn::Set(d, rows[r / 4][r % 4 * (kAcross ? 1 : lda)]);
       HWY_UNROLL(4)
       for (int v = 0; v < kVecs; ++v) {
         sum[r][v] = hn::MulAdd(x, row[v], sum[r][v]);
       }
     }
     b += ldb;
-    a += kAcross ? lda : 1;
+    HWY_UNROLL(4)
+    for (const float*& row : rows) row += kAcross ? lda : 1;
   }
   HWY_UNROLL(4)
   for (int v = 0; v < kVecs - 1; ++v) {
