@@ -243,15 +243,25 @@ HWY_INLINE void Transpose4(const float* HWY_RESTRICT x, int64_t ldx,
 }
 
 void Transpose(const float* x, float* y, int64_t rows, int64_t cols) {
-  const int64_t rows4 = rows & ~int64_t{3}, cols4 = cols & ~int64_t{3};
-  for (int64_t c = 0; c < cols4; c += 4) {
-    for (int64_t r = 0; r < rows4; r += 4) {
-      Transpose4(x + r * cols + c, cols, y + c * rows + r, rows);
+  if (rows < 4 || cols < 4) {
+    for (int64_t c = 0; c < cols; ++c) {
+      for (int64_t r = 0; r < rows; ++r) y[c * rows + r] = x[r * cols + c];
     }
+    return;
   }
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t r = c < cols4 ? rows4 : 0; r < rows; ++r) {
-      y[c * rows + r] = x[r * cols + c];
+  const int64_t wide = rows / kLanes * kLanes;
+  for (int64_t next = 0; next < cols; next += 4) {
+    const int64_t c = std::min(next, cols - 4);  // the last may overlap
+    for (int64_t r = 0; r < wide; r += kLanes) {
+      V v[4];
+      LoadColumns(x + r * cols + c, cols, v);
+      HWY_UNROLL(4)
+      for (int64_t i = 0; i < 4; ++i)
+        Full().Store(v[i], y + (c + i) * rows + r);
+    }
+    for (int64_t i = wide; i < rows; i += 4) {
+      const int64_t r = std::min(i, rows - 4);
+      Transpose4(x + r * cols + c, cols, y + c * rows + r, rows);
     }
   }
 }
