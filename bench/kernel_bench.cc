@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -43,8 +45,21 @@ double FmaPeak() {
   return peak;
 }
 
-std::vector<float> Values(int64_t n) {
-  std::vector<float> x(static_cast<size_t>(n));
+// Lines of their own, as in the memory of a chain.
+template <class T>
+struct AlignedAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlign{256};
+  T* allocate(size_t n) {
+    return static_cast<T*>(::operator new(n * sizeof(T), kAlign));
+  }
+  void deallocate(T* p, size_t) { ::operator delete(p, kAlign); }
+  bool operator==(const AlignedAllocator&) const { return true; }
+};
+using Floats = std::vector<float, AlignedAllocator<float>>;
+
+Floats Values(int64_t n) {
+  Floats x(static_cast<size_t>(n));
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] = static_cast<float>(i * 37 % 64) / 64 - 0.5f;
   }
@@ -68,9 +83,8 @@ void CountBytes(State& state, int64_t bytes) {
 void BM_MatMul(State& state) {
   const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   const bool gradient = state.range(3) != 0;
-  const std::vector<float> a = Values(m * k), b = Values(k * n),
-                           bias = Values(n);
-  std::vector<float> c(static_cast<size_t>(m * n));
+  const Floats a = Values(m * k), b = Values(k * n), bias = Values(n);
+  Floats c(static_cast<size_t>(m * n));
   const MatMulArgs args = {.a = a.data(),
                            .a_row = gradient ? 1 : k,
                            .a_col = gradient ? m : 1,
@@ -97,6 +111,11 @@ BENCHMARK(BM_MatMul)
     ->Args({784, 128, 32, 1})
     ->Args({128, 10, 32, 1})
     ->Args({32, 128, 10, 0})
+    ->Args({32, 64, 784, 0})  // half of the hidden units
+    ->Args({32, 10, 64, 0})
+    ->Args({784, 64, 32, 1})
+    ->Args({64, 10, 32, 1})
+    ->Args({32, 64, 10, 0})
     ->Args({4096, 128, 784, 0})
     ->Args({4096, 10, 128, 0})
     ->Args({784, 128, 4096, 1})
@@ -106,19 +125,29 @@ BENCHMARK(BM_MatMul)
     ->Args({8, 10, 32, 0})
     ->Args({64, 32, 8, 1})
     ->Args({32, 10, 8, 1})
-    ->Args({8, 32, 10, 0});
+    ->Args({8, 32, 10, 0})
+    ->Args({1, 16, 8, 0})  // 8-16-4, one row
+    ->Args({1, 4, 16, 0})
+    ->Args({8, 16, 1, 1})
+    ->Args({16, 4, 1, 1})
+    ->Args({1, 16, 4, 0});
 
 void BM_Transpose(State& state) {
-  const std::vector<float> x = Values(kHidden * kClasses);
-  std::vector<float> y(x.size());
-  for (auto _ : state) Transpose(x.data(), y.data(), kHidden, kClasses);
-  CountBytes(state, 8 * kHidden * kClasses);
+  const int64_t rows = state.range(0), cols = state.range(1);
+  const Floats x = Values(rows * cols);
+  Floats y(x.size());
+  for (auto _ : state) Transpose(x.data(), y.data(), rows, cols);
+  CountBytes(state, 8 * rows * cols);
 }
-BENCHMARK(BM_Transpose);
+BENCHMARK(BM_Transpose)
+    ->ArgNames({"rows", "cols"})
+    ->Args({kHidden, kClasses})
+    ->Args({kHidden / 2, kClasses})
+    ->Args({16, 4});
 
 void BM_ActivationForward(State& state) {
-  const std::vector<float> x = Values(kBatch * kHidden);
-  std::vector<float> y(x.size());
+  const Floats x = Values(kBatch * kHidden);
+  Floats y(x.size());
   for (auto _ : state) {
     ActivationForward(static_cast<Act>(state.range(0)), x.data(), y.data(),
                       kBatch * kHidden);
@@ -130,8 +159,8 @@ BENCHMARK(BM_ActivationForward)
     ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
 
 void BM_ActivationGradBias(State& state) {
-  const std::vector<float> y = Values(kBatch * kHidden), dy = y;
-  std::vector<float> dx(y.size()), db(kHidden);
+  const Floats y = Values(kBatch * kHidden), dy = y;
+  Floats dx(y.size()), db(kHidden);
   for (auto _ : state) {
     ActivationGradBias(static_cast<Act>(state.range(0)), y.data(), dy.data(),
                        dx.data(), db.data(), false, kBatch, kHidden, 0,
@@ -145,31 +174,34 @@ BENCHMARK(BM_ActivationGradBias)
 
 void BM_Softmax(State& state) {
   const int64_t cols = state.range(0);
-  const std::vector<float> x = Values(kBatch * cols);
-  std::vector<float> y(x.size());
+  const Floats x = Values(kBatch * cols);
+  Floats y(x.size());
   for (auto _ : state) Softmax(x.data(), y.data(), cols, 0, kBatch);
   CountBytes(state, 8 * kBatch * cols);
 }
 BENCHMARK(BM_Softmax)->ArgName("cols")->Arg(kClasses)->Arg(1000);
 
 void BM_SoftmaxXentGradRows(State& state) {
-  const int64_t cols = state.range(0);
-  const std::vector<float> z = Values(kBatch * cols);
-  const std::vector<int32_t> labels = Labels(kBatch, cols);
-  std::vector<float> dz(z.size()), loss(kBatch), correct(kBatch);
+  const int64_t rows = state.range(0), cols = state.range(1);
+  const Floats z = Values(rows * cols);
+  const std::vector<int32_t> labels = Labels(rows, cols);
+  Floats dz(z.size()), loss(z.size()), correct(z.size());
   for (auto _ : state) {
     SoftmaxXentGradRows(z.data(), labels.data(), nullptr, 1.0f / kBatch,
-                        dz.data(), loss.data(), correct.data(), cols, 0,
-                        kBatch);
+                        dz.data(), loss.data(), correct.data(), cols, 0, rows);
   }
-  CountBytes(state, 8 * kBatch * cols);
+  CountBytes(state, 8 * rows * cols);
 }
-BENCHMARK(BM_SoftmaxXentGradRows)->ArgName("cols")->Arg(kClasses)->Arg(1000);
+BENCHMARK(BM_SoftmaxXentGradRows)
+    ->ArgNames({"rows", "cols"})
+    ->Args({kBatch, kClasses})
+    ->Args({kBatch, 1000})
+    ->Args({1, 4});
 
 void BM_GatherConvert(State& state) {
   const std::vector<uint8_t> table(1000 * kInputs);
   const std::vector<int32_t> rows = Labels(kBatch, 1000);
-  std::vector<float> y(kBatch * kInputs);
+  Floats y(kBatch * kInputs);
   for (auto _ : state) {
     GatherConvert(table.data(), rows.data(), 1 / 255.0f, y.data(), kInputs, 0,
                   kBatch);
@@ -180,8 +212,8 @@ BENCHMARK(BM_GatherConvert);
 
 void BM_ReduceRows(State& state) {
   const int64_t cols = state.range(0);
-  const std::vector<float> x = Values(kBatch * cols);
-  std::vector<float> y(static_cast<size_t>(cols));
+  const Floats x = Values(kBatch * cols);
+  Floats y(static_cast<size_t>(cols));
   for (auto _ : state) {
     ReduceRows(x.data(), y.data(), false, kBatch, cols, 0, cols);
   }
@@ -191,8 +223,8 @@ BENCHMARK(BM_ReduceRows)->ArgName("cols")->Arg(kClasses)->Arg(kHidden);
 
 void BM_AddBias(State& state) {
   const int64_t cols = state.range(0);
-  std::vector<float> x = Values(kBatch * cols);
-  const std::vector<float> b = Values(cols);
+  Floats x = Values(kBatch * cols);
+  const Floats b = Values(cols);
   for (auto _ : state) AddBias(x.data(), b.data(), x.data(), kBatch, cols);
   CountBytes(state, 8 * kBatch * cols);
 }
@@ -200,8 +232,8 @@ BENCHMARK(BM_AddBias)->ArgName("cols")->Arg(kClasses)->Arg(kHidden);
 
 void BM_SgdUpdate(State& state) {
   const int64_t n = state.range(0);
-  std::vector<float> w = Values(n);
-  const std::vector<float> dw(w.size());
+  Floats w = Values(n);
+  const Floats dw(w.size());
   for (auto _ : state) SgdUpdate(w.data(), dw.data(), 0.1f, 0, w.data(), n);
   CountBytes(state, 12 * n);
 }
@@ -209,8 +241,8 @@ BENCHMARK(BM_SgdUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
 
 void BM_AdamUpdate(State& state) {
   const int64_t n = state.range(0);
-  std::vector<float> w = Values(n), m(w.size()), v(w.size());
-  const std::vector<float> dw = w;
+  Floats w = Values(n), m(w.size()), v(w.size());
+  const Floats dw = w;
   const Adam options = {0.001f, 10, 0.9f, 0.999f, 1e-8f, 0, false};
   for (auto _ : state) {
     AdamUpdate(w.data(), dw.data(), m.data(), v.data(), options, w.data(),

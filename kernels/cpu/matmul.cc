@@ -16,24 +16,39 @@ namespace onestep::cpu::HWY_NAMESPACE {
 
 // Rows of a register tile by its width in vectors: the accumulators, one row
 // of b and one broadcast must fit the register file. Measured on Zen 5: with
-// AVX-512 8x3 is as fast as 6x4, whose row count divides no batch, and 16x1 is
-// 5 % faster than 8x1; with AVX2 6x2.
+// AVX-512 16x1 is 5 % faster than 8x1; with AVX2 6x2.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-constexpr int kMaxVecs = 3;
-constexpr int kTileRows[] = {0, 16, 8, 8};
+constexpr int kMaxVecs = 4;
+constexpr int kTileRows[] = {0, 16, 8, 8, 6};
 #else
 constexpr int kMaxVecs = 2;
 constexpr int kTileRows[] = {0, 8, 6};
 #endif
 
-// Values of k that are summed in registers before they are added to c, and
-// rows that visit all columns of b before the next rows do. Measured on Zen 5
-// with 784-128-10 at batch 32 and 4096. `across`: rows of a are adjacent in
-// memory; 16 of them share a cache line, and each k is a line of its own.
+// Values of k that are summed in registers before they are added to c.
+// `across`: rows of a are adjacent in memory; 16 of them share a cache line,
+// and each k is a line of its own.
 template <bool kAcross>
 constexpr int64_t kBlockK = kAcross ? 256 : 1024;
+
+// How a block of k is walked. Measured on Zen 5 with 784-128-10 at batch 32 and
+// 4096, whole and half as wide.
+struct Walk {
+  int64_t rows;  // that visit all columns of b before the next rows do
+  int64_t vecs;  // of a column panel at most
+};
+
 template <bool kAcross>
-constexpr int64_t kBlockRows = kAcross ? 16 : 64;
+HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
+  // Whole tiles of 8x3 are as fast as 6x4, and 8 divides batches; fewer rows
+  // want more sums side by side.
+  const int64_t few_vecs = std::min(kMaxVecs, 3);
+  if (!kAcross) return {64, rows < 8 ? kMaxVecs : few_vecs};
+  // Where k is a short batch, wide tiles come to their end less often, and the
+  // L1 cache holds more rows of a.
+  if (k > 128) return {16, few_vecs};
+  return {k <= 40 ? 96 : 48, kMaxVecs};
+}
 
 // A column panel of c, at most kMaxVecs vectors wide, and one block of k.
 struct Panel {
@@ -89,6 +104,10 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
   }
   const float* HWY_RESTRICT b = panel.b;
   const int64_t ldb = panel.ldb;
+  // A pointer to every fourth row: one to each does not fit the registers.
+  const float* rows[(kRows + 3) / 4];
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; r += 4) rows[r / 4] = a + r * (kAcross ? 1 : lda);
   for (int64_t p = panel.k; p > 0; --p) {
     V row[kVecs];
     HWY_UNROLL(4)
@@ -96,14 +115,15 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
     row[kVecs - 1] = last.Load(b + (kVecs - 1) * kLanes);
     HWY_UNROLL(16)
     for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, kAcross ? a[r] : a[r * lda]);
+      const V x = hn::Set(d, rows[r / 4][r % 4 * (kAcross ? 1 : lda)]);
       HWY_UNROLL(4)
       for (int v = 0; v < kVecs; ++v) {
         sum[r][v] = hn::MulAdd(x, row[v], sum[r][v]);
       }
     }
     b += ldb;
-    a += kAcross ? lda : 1;
+    HWY_UNROLL(4)
+    for (const float*& row : rows) row += kAcross ? lda : 1;
   }
   HWY_UNROLL(4)
   for (int v = 0; v < kVecs - 1; ++v) {
@@ -131,24 +151,29 @@ HWY_INLINE void Rows(const MatMulArgs& args, const float* a, const Panel& panel,
   }
 }
 
+// Rows [begin, end) of a panel that is `vecs` vectors wide, at most kVecs.
+template <int kVecs, bool kAcross>
+HWY_INLINE void PanelRows(int64_t vecs, const MatMulArgs& args, const float* a,
+                          const Panel& panel, float* c, int64_t begin,
+                          int64_t end) {
+  if (vecs == kVecs) {
+    Rows<kTileRows[kVecs], kVecs, kAcross>(args, a, panel, c, begin, end);
+  } else if constexpr (kVecs > 1) {
+    PanelRows<kVecs - 1, kAcross>(vecs, args, a, panel, c, begin, end);
+  }
+}
+
 // All columns of rows [begin, end): panels of nearly equal width.
 template <bool kAcross>
 HWY_INLINE void Columns(const MatMulArgs& args, const float* a, Panel panel,
-                        int64_t begin, int64_t end) {
+                        int64_t max_vecs, int64_t begin, int64_t end) {
   const int64_t vecs = (args.n + kLanes - 1) / kLanes;
-  int64_t panels = (vecs + kMaxVecs - 1) / kMaxVecs;
+  int64_t panels = (vecs + max_vecs - 1) / max_vecs;
   float* c = args.c;
   for (int64_t v = 0; v < vecs; --panels) {
     const int64_t width = (vecs - v + panels - 1) / panels;
     panel.last = std::min(args.n - (v + width - 1) * kLanes, kLanes);
-    if (width == 1) {
-      Rows<kTileRows[1], 1, kAcross>(args, a, panel, c, begin, end);
-    } else if (width == 2) {
-      Rows<kTileRows[2], 2, kAcross>(args, a, panel, c, begin, end);
-    } else {
-      Rows<kTileRows[kMaxVecs], kMaxVecs, kAcross>(args, a, panel, c, begin,
-                                                   end);
-    }
+    PanelRows<kMaxVecs, kAcross>(width, args, a, panel, c, begin, end);
     v += width;
     panel.b += width * kLanes;
     c += width * kLanes;
@@ -169,9 +194,11 @@ HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
                          .add = args.accumulate || p > 0,
                          .relu = done && args.act == Act::kRelu,
                          .last = 0};
-    for (int64_t i = begin; i < end; i += kBlockRows<kAcross>) {
-      const int64_t stop = std::min(end, i + kBlockRows<kAcross>);
-      Columns<kAcross>(args, args.a + p * args.a_col, panel, i, stop);
+    const Walk walk = WalkOf<kAcross>(end - begin, k);
+    for (int64_t i = begin; i < end; i += walk.rows) {
+      const int64_t stop = std::min(end, i + walk.rows);
+      Columns<kAcross>(args, args.a + p * args.a_col, panel, walk.vecs, i,
+                       stop);
       if (!done || args.act == Act::kNone || args.act == Act::kRelu) continue;
       // The other activations need the registers of the tile.
       for (int64_t r = i; r < stop; ++r) {
@@ -191,7 +218,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-int64_t MatMulRowGrain() { return kTileRows[kMaxVecs]; }
+int64_t MatMulRowGrain() { return kTileRows[std::min(kMaxVecs, 3)]; }
 
 // y[4,4] = x[4,4] transposed, with row strides ldx and ldy.
 HWY_INLINE void Transpose4(const float* HWY_RESTRICT x, int64_t ldx,
@@ -216,15 +243,25 @@ HWY_INLINE void Transpose4(const float* HWY_RESTRICT x, int64_t ldx,
 }
 
 void Transpose(const float* x, float* y, int64_t rows, int64_t cols) {
-  const int64_t rows4 = rows & ~int64_t{3}, cols4 = cols & ~int64_t{3};
-  for (int64_t c = 0; c < cols4; c += 4) {
-    for (int64_t r = 0; r < rows4; r += 4) {
-      Transpose4(x + r * cols + c, cols, y + c * rows + r, rows);
+  if (rows < 4 || cols < 4) {
+    for (int64_t c = 0; c < cols; ++c) {
+      for (int64_t r = 0; r < rows; ++r) y[c * rows + r] = x[r * cols + c];
     }
+    return;
   }
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t r = c < cols4 ? rows4 : 0; r < rows; ++r) {
-      y[c * rows + r] = x[r * cols + c];
+  const int64_t wide = rows / kLanes * kLanes;
+  for (int64_t next = 0; next < cols; next += 4) {
+    const int64_t c = std::min(next, cols - 4);  // the last may overlap
+    for (int64_t r = 0; r < wide; r += kLanes) {
+      V v[4];
+      LoadColumns(x + r * cols + c, cols, v);
+      HWY_UNROLL(4)
+      for (int64_t i = 0; i < 4; ++i)
+        Full().Store(v[i], y + (c + i) * rows + r);
+    }
+    for (int64_t i = wide; i < rows; i += 4) {
+      const int64_t r = std::min(i, rows - 4);
+      Transpose4(x + r * cols + c, cols, y + c * rows + r, rows);
     }
   }
 }

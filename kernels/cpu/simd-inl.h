@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels share, compiled once per target: loads and stores that
-// never touch memory beyond the values asked for, and the loop over them.
+// never touch memory beyond the values asked for, the loop over them, exp, and
+// transposed loads and stores.
 
 // Per-target include guard, see hwy/foreach_target.h.
 #if defined(ONESTEP_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
