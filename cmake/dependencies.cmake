@@ -12,6 +12,8 @@ message(STATUS "onestep: oneDNN ${dnnl_VERSION} found (${dnnl_DIR})")
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+# Without it the team's matmuls are our own loops.
+pkg_check_modules(XSMM libxsmm)
 
 if(ONESTEP_TESTS)
   find_package(GTest REQUIRED)

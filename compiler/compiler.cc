@@ -23,16 +23,47 @@ KernelChoice ChoiceOf(const CompileOptions& options) {
   return options.fuse ? KernelChoice::kBySize : KernelChoice::kOnednn;
 }
 
-absl::StatusOr<std::unique_ptr<Executable>> Lower(
-    Graph& graph, const CompileOptions& options) {
-  if (options.device == Device::kGpu) return LowerToCuda(graph);
-  if (options.dispatch == Dispatch::kAuto ||
-      options.dispatch == Dispatch::kOps) {
-    return LowerToChain(graph, ChoiceOf(options), options.threads);
+absl::Status LowerToTeam(const Graph& graph, const CompileOptions& options,
+                         Compiled& compiled) {
+  if (options.kernels == Kernels::kOnednn) {
+    return absl::UnimplementedError(
+        "dispatch single with kernels onednn: want kernels auto or loops");
+  }
+  TeamOptions team;
+  team.workers = options.threads;
+  team.affinity = options.affinity;
+  team.micro_gemm = options.kernels == Kernels::kAuto;
+  ASSIGN_OR_RETURN(LoweredTeam lowered, LowerToTeam(graph, team));
+  compiled.executable = std::move(lowered.executable);
+  compiled.dispatch = Dispatch::kSingle;
+  compiled.team.emplace(TeamReport{std::move(lowered.partition),
+                                   std::move(lowered.worker),
+                                   lowered.exchanges});
+  return absl::OkStatus();
+}
+
+absl::Status Lower(Graph& graph, const CompileOptions& options,
+                   Compiled& compiled) {
+  if (options.device == Device::kGpu) {
+    ASSIGN_OR_RETURN(compiled.executable, LowerToCuda(graph));
+    return absl::OkStatus();
+  }
+  switch (options.dispatch) {
+    case Dispatch::kAuto:
+    case Dispatch::kOps: {
+      ASSIGN_OR_RETURN(
+          compiled.executable,
+          LowerToChain(graph, ChoiceOf(options), options.threads));
+      return absl::OkStatus();
+    }
+    case Dispatch::kSingle:
+      return LowerToTeam(graph, options, compiled);
+    case Dispatch::kGraph:
+      break;
   }
   return absl::UnimplementedError(
       absl::StrCat("dispatch ", ToString(options.dispatch), " on device ",
-                   ToString(options.device), ": want ops or auto"));
+                   ToString(options.device), ": want ops, single or auto"));
 }
 
 }  // namespace
@@ -83,7 +114,7 @@ absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
   pipeline.dump_dir = options.dump_dir;
   Compiled compiled;
   ASSIGN_OR_RETURN(compiled.passes, RunPipeline(graph, pipeline));
-  ASSIGN_OR_RETURN(compiled.executable, Lower(graph, options));
+  RETURN_IF_ERROR(Lower(graph, options, compiled));
   compiled.graph = std::move(graph);
   compiled.ms = std::chrono::duration<double, std::milli>(
                     std::chrono::steady_clock::now() - start)

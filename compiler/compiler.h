@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "compiler/ir/text.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/passes/partition.h"
+#include "runtime/affinity.h"
 #include "runtime/executable.h"
 
 namespace onestep {
@@ -21,9 +24,10 @@ namespace onestep {
 enum class Device : uint8_t { kCpu, kGpu };
 // How the compiled graph is launched; DESIGN.md section 5.
 enum class Dispatch : uint8_t { kAuto, kOps, kGraph, kSingle };
-// Which kernels a CPU chain calls. kAuto: without fusion one oneDNN primitive
-// per op; with fusion oneDNN for the matmuls where it is faster here (a fixed
-// rule by ISA and size, so that runs repeat), our own loops for the rest.
+// Which kernels are called. kAuto: in a chain without fusion one oneDNN
+// primitive per op; with fusion oneDNN for the matmuls where it is faster here
+// (a fixed rule by ISA and size, so that runs repeat), our own loops for the
+// rest; in a team libxsmm's made kernels for the matmuls it can make.
 enum class Kernels : uint8_t { kAuto, kOnednn, kLoops };
 
 const char* ToString(Device device);
@@ -36,15 +40,24 @@ struct CompileOptions {
   Dispatch dispatch = Dispatch::kAuto;
   Kernels kernels = Kernels::kAuto;
   int threads = 1;
+  Affinity affinity;  // of a team's workers
   std::vector<std::string> disabled_passes;
   std::string dump_dir;    // see PipelineOptions
   bool keep_text = false;  // see PipelineOptions
 };
 
+// What dispatch kSingle made of a graph on the CPU.
+struct TeamReport {
+  Partition partition;
+  Graph worker;       // the program of worker 0
+  int exchanges = 0;  // barriers of a step
+};
+
 struct Compiled {
   std::unique_ptr<Executable> executable;
   std::vector<PassRecord> passes;
-  Dispatch dispatch = Dispatch::kOps;  // what kAuto led to
+  Dispatch dispatch = Dispatch::kOps;  // what kAuto led to: ops
+  std::optional<TeamReport> team;
   Graph graph;    // after the passes: what the executable runs
   double ms = 0;  // passes and lowering together
 };

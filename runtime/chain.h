@@ -53,6 +53,8 @@ class Chain : public Executable {
                     int64_t stride_bytes) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunStep(int index) override;
+  // What Run says first: FailedPrecondition when something is not bound.
+  absl::Status CheckBound();
   const std::vector<StepInfo>& steps() const override { return infos_; }
   std::string lowering() const override { return lowering_; }
   const std::string& plan() const override { return plan_; }
@@ -67,7 +69,6 @@ class Chain : public Executable {
   };
 
   Chain() = default;
-  absl::Status CheckBound();
 
   std::vector<Slot> slots_;       // slots_[kScratch] is the scratch
   std::vector<void*> addresses_;  // one per slot; never resized

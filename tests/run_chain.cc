@@ -28,6 +28,13 @@ absl::StatusOr<TensorMap> RunChain(const Graph& graph,
                                    KernelChoice choice, int threads) {
   Graph copy = graph.Clone();
   ASSIGN_OR_RETURN(auto chain, LowerToChain(copy, choice, threads));
+  return RunExecutable(*chain, graph, bindings);
+}
+
+absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
+                                        const Graph& graph,
+                                        const TensorMap& bindings,
+                                        int64_t steps) {
   std::map<std::string, Buffer> leaves, results;
   for (const auto& node : graph.nodes()) {
     if (!node->def().Has(kLeaf)) continue;
@@ -38,16 +45,16 @@ absl::StatusOr<TensorMap> RunChain(const Graph& graph,
     if (type.dtype == DType::kF32) Store<float>(values, buffer);
     if (type.dtype == DType::kU8) Store<uint8_t>(values, buffer);
     if (type.dtype == DType::kI32) Store<int32_t>(values, buffer);
-    RETURN_IF_ERROR(chain->Bind(node->name(), buffer.data()));
+    RETURN_IF_ERROR(executable.Bind(node->name(), buffer.data()));
     leaves.emplace(node->name(), std::move(buffer));
   }
   for (const Output& out : graph.outputs()) {
     if (out.kind == Output::kUpdate) continue;
     ASSIGN_OR_RETURN(Buffer buffer, Buffer::Create(out.value.type().bytes()));
-    RETURN_IF_ERROR(chain->Bind(out.name, buffer.data()));
+    RETURN_IF_ERROR(executable.Bind(out.name, buffer.data()));
     results.emplace(out.name, std::move(buffer));
   }
-  RETURN_IF_ERROR(chain->Run(1));
+  RETURN_IF_ERROR(executable.Run(steps));
   TensorMap values;
   for (const Output& out : graph.outputs()) {
     const auto& from = out.kind == Output::kUpdate ? leaves : results;

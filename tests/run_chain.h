@@ -15,6 +15,13 @@ absl::StatusOr<TensorMap> RunChain(const Graph& graph,
                                    const TensorMap& bindings,
                                    KernelChoice choice, int threads);
 
+// The same of an executable that was made of `graph`: binds everything, runs
+// `steps` steps.
+absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
+                                        const Graph& graph,
+                                        const TensorMap& bindings,
+                                        int64_t steps = 1);
+
 // `bindings` as the leaves' dtypes store them, so that the oracle and a chain
 // start from the same numbers.
 TensorMap RoundToLeaves(const Graph& graph, TensorMap bindings);

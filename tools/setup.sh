@@ -6,7 +6,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
-  libdnnl-dev libhwy-dev                        # primitives, SIMD
+  libdnnl-dev libxsmm-dev libhwy-dev            # primitives, SIMD
   ocl-icd-opencl-dev opencl-headers             # what libdnnl-dev's CMake wants
   libabsl-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev

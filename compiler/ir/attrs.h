@@ -121,12 +121,14 @@ struct SliceAttrs {
   friend bool operator==(const SliceAttrs&, const SliceAttrs&) = default;
 };
 
-// Exchange `index` of a program of `workers`. Each gives its x: a term of the
+// Exchange `index` of a program of `workers`, at its `barrier`: those of one
+// barrier stand together. Each gives its x: a term of the
 // sum when `from` is -1, else its range of axis `from`, which is `full` long.
 // Each gets the whole value when `to` is -1, else [begin, begin + size) of its
 // axis `to`.
 struct ExchangeAttrs {
   int64_t index = 0;
+  int64_t barrier = 0;
   int64_t workers = 0;
   int64_t from = -1;
   int64_t to = -1;
@@ -136,6 +138,7 @@ struct ExchangeAttrs {
   template <typename V>
   void Visit(V&& v) {
     v("index", index);
+    v("barrier", barrier);
     v("workers", workers);
     v("from", from);
     v("to", to);

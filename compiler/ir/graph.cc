@@ -253,6 +253,18 @@ void Graph::MoveBefore(Node* node, const Node* position) {
   nodes_.insert(nodes_.begin() + IndexOf(position), std::move(moved));
 }
 
+void Graph::Reorder(const std::vector<Node*>& order) {
+  CHECK(order.size() == nodes_.size());
+  std::map<const Node*, std::unique_ptr<Node>> nodes;
+  for (auto& node : nodes_) {
+    Node* const raw = node.get();
+    nodes[raw] = std::move(node);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    nodes_[i] = std::move(nodes.at(order[i]));
+  }
+}
+
 absl::Status Graph::Verify() const {
   const auto broken = [](const auto&... parts) {
     return absl::InternalError(absl::StrCat("graph: ", parts...));

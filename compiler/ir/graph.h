@@ -120,6 +120,8 @@ class Graph {
   void Erase(Node* node);
   // Moves `node` to just before `position`. The caller keeps the order legal.
   void MoveBefore(Node* node, const Node* position);
+  // REQUIRES: `order` has every node once, each after its operands.
+  void Reorder(const std::vector<Node*>& order);
 
   // Internal names the broken invariant.
   absl::Status Verify() const;

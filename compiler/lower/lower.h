@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
 #include "compiler/lower/memory_plan.h"
+#include "compiler/passes/partition.h"
+#include "runtime/affinity.h"
 #include "runtime/chain.h"
 #include "runtime/executable.h"
 #include "runtime/onednn.h"
@@ -29,6 +31,26 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
                                                          KernelChoice choice,
                                                          int threads);
 
+struct TeamOptions {
+  int workers = 1;
+  Affinity affinity;
+  // Matmuls by a library's made kernels where there are any; else our loops.
+  bool micro_gemm = true;
+  PartitionOptions partition;
+};
+
+struct LoweredTeam {
+  std::unique_ptr<Executable> executable;
+  Partition partition;
+  Graph worker;  // worker 0's
+  int exchanges = 0;  // barriers of a step
+};
+
+// One program per worker, all steps of a Run in one dispatch (partition.h).
+// Unimplemented, naming the op, when the team cannot run the graph.
+absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
+                                        const TeamOptions& options);
+
 // Unavailable with the reason, when there is no GPU to run on.
 absl::StatusOr<std::unique_ptr<Executable>> LowerToCuda(const Graph& graph);
 
@@ -38,7 +60,7 @@ struct LowerContext {
   const Graph& graph;
   const MemoryPlan& plan;
   Chain& chain;
-  Onednn& onednn;
+  Onednn* onednn;  // null: not wanted
   int threads;
 
   // The address of the value's address.
@@ -52,6 +74,12 @@ struct LoweredStep {
   Chain::Call call;
   std::string implementation;
 };
+
+// What a step that runs `node` is, but for its implementation.
+StepInfo Describe(const MemoryPlan& plan, Node& node);
+
+// The step that copies a param's new value to its place, when a step ends.
+void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to);
 
 // Our own loop (kernels/cpu) for the node; every op but exchange has one.
 LoweredStep LowerToLoop(const LowerContext& context, Node& node);

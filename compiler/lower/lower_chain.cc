@@ -45,6 +45,27 @@ std::string TypesText(const std::vector<Value>& values) {
   });
 }
 
+absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
+                         Node& node) {
+  StepInfo info = Describe(context.plan, node);
+  if (WantsOnednn(choice, node)) {
+    absl::StatusOr<LoweredStep> step = LowerToOnednn(context, node);
+    if (step.ok()) {
+      info.library = true;
+      info.implementation = std::move(step->implementation);
+      context.chain.AddStep(std::move(info), std::move(step->call));
+      return absl::OkStatus();
+    }
+    if (!absl::IsUnimplemented(step.status())) return step.status();
+  }
+  LoweredStep step = LowerToLoop(context, node);
+  info.implementation = std::move(step.implementation);
+  context.chain.AddStep(std::move(info), std::move(step.call));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 StepInfo Describe(const MemoryPlan& plan, Node& node) {
   StepInfo info;
   info.op = node.def().name;
@@ -67,25 +88,6 @@ StepInfo Describe(const MemoryPlan& plan, Node& node) {
   return info;
 }
 
-absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
-                         Node& node) {
-  StepInfo info = Describe(context.plan, node);
-  if (WantsOnednn(choice, node)) {
-    absl::StatusOr<LoweredStep> step = LowerToOnednn(context, node);
-    if (step.ok()) {
-      info.library = true;
-      info.implementation = std::move(step->implementation);
-      context.chain.AddStep(std::move(info), std::move(step->call));
-      return absl::OkStatus();
-    }
-    if (!absl::IsUnimplemented(step.status())) return step.status();
-  }
-  LoweredStep step = LowerToLoop(context, node);
-  info.implementation = std::move(step.implementation);
-  context.chain.AddStep(std::move(info), std::move(step.call));
-  return absl::OkStatus();
-}
-
 void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to) {
   StepInfo info;
   info.op = "copy";
@@ -99,8 +101,6 @@ void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to) {
                  y = chain.address<char>(to)] { std::memcpy(*y, *x, bytes); });
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
                                                          KernelChoice choice,
                                                          int threads) {
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
                    Chain::Create(plan.slots, plan.arena_bytes));
   ASSIGN_OR_RETURN(std::shared_ptr<Onednn> onednn,
                    Onednn::Create(chain.get(), threads));
-  const LowerContext context = {graph, plan, *chain, *onednn, threads};
+  const LowerContext context = {graph, plan, *chain, onednn.get(), threads};
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     if (node->kind == OpKind::kExchange) {

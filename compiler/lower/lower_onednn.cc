@@ -57,7 +57,7 @@ class Lowering {
   }
 
   absl::StatusOr<OnednnCall> Make() {
-    Onednn& onednn = context_.onednn;
+    Onednn& onednn = *context_.onednn;
     switch (node_.kind) {
       case OpKind::kCast:
         return onednn.MakeReorder(In(0), Out());
@@ -134,7 +134,7 @@ class Lowering {
   // oneDNN may write over the first operand only.
   absl::StatusOr<OnednnCall> Commutative(OnednnBinary kind) {
     const bool swap = SameSlot(In(1), Out());
-    return context_.onednn.MakeBinary(kind, In(swap), In(!swap), Out(), 1,
+    return context_.onednn->MakeBinary(kind, In(swap), In(!swap), Out(), 1,
                                       false);
   }
 
@@ -152,7 +152,7 @@ class Lowering {
     if (attrs.activation != Activation::kNone) {
       args.activation = EltwiseOf(attrs.activation);
     }
-    return context_.onednn.MakeMatMul(args);
+    return context_.onednn->MakeMatMul(args);
   }
 
   const LowerContext& context_;

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/lower/lower.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/micro_gemm.h"
+#include "kernels/probe.h"
+#include "runtime/status.h"
+#include "runtime/team.h"
+#include "runtime/team_program.h"
+
+namespace onestep {
+namespace {
+
+// A tensor seen from one of its axes: [outer, axis, inner] floats.
+struct View {
+  int64_t outer = 1, inner = 1;
+  View(const TensorType& type, int64_t axis) {
+    for (int64_t d = 0; d < std::ssize(type.dims); ++d) {
+      if (d < axis) outer *= type.dims[d];
+      if (d > axis) inner *= type.dims[d];
+    }
+  }
+};
+
+// One exchange as a worker sees it. Floats in the memory of the exchange:
+// the workers' partial sums one after the other, or the whole value.
+struct ExchangeStep {
+  ExchangeAttrs attrs;
+  int worker = 0;
+  int64_t count = 0;  // floats of the whole value
+  // The worker's part of the value it gives and of the one it takes, as
+  // `outer` runs of `run` floats, `stride` apart in the whole value.
+  struct Runs {
+    int64_t outer, run, stride, begin;
+  };
+  Runs gives, takes;
+  float* const* from;
+  float* const* to;
+
+  void Give(float* memory) const {
+    if (attrs.from < 0) memory += worker * count;
+    const float* x = *from;
+    float* y = memory + gives.begin;
+    for (int64_t o = 0; o < gives.outer; ++o) {
+      std::memcpy(y, x, gives.run * sizeof(float));
+      x += gives.run;
+      y += gives.stride;
+    }
+  }
+
+  void Take(const float* memory) const {
+    float* y = *to;
+    const float* x = memory + takes.begin;
+    for (int64_t o = 0; o < takes.outer; ++o) {
+      if (attrs.from >= 0 || attrs.workers == 1) {
+        std::memcpy(y, x, takes.run * sizeof(float));
+      } else {  // in the order of the workers, so that all get equal bits
+        cpu::Add(x, x + count, y, takes.run);
+        for (int64_t w = 2; w < attrs.workers; ++w) {
+          cpu::Add(y, x + w * count, y, takes.run);
+        }
+      }
+      y += takes.run;
+      x += takes.stride;
+    }
+  }
+};
+
+ExchangeStep::Runs RunsOf(const TensorType& whole, int64_t axis, Range range) {
+  if (axis < 0) return {1, whole.num_elements(), 0, 0};
+  const View view(whole, axis);
+  return {view.outer, range.size() * view.inner,
+          whole.dims[axis] * view.inner, range.begin * view.inner};
+}
+
+TensorType WholeType(const Node& exchange) {
+  const ExchangeAttrs& attrs = exchange.as<ExchangeAttrs>();
+  TensorType type = exchange.operands[0].type();
+  if (attrs.from >= 0) type.dims[attrs.from] = attrs.full;
+  return type;
+}
+
+int64_t ExchangeBytes(const Node& exchange) {
+  const ExchangeAttrs& attrs = exchange.as<ExchangeAttrs>();
+  return WholeType(exchange).bytes() * (attrs.from < 0 ? attrs.workers : 1);
+}
+
+// A made kernel for the plain and the accumulating matmul; Unimplemented where
+// there is none, or our own does more than the library's in one go.
+absl::StatusOr<LoweredStep> LowerToMicroGemm(const LowerContext& context,
+                                             Node& node) {
+  if (node.kind != OpKind::kMatMul) {
+    return absl::UnimplementedError("no matmul");
+  }
+  const MatMulAttrs& attrs = node.as<MatMulAttrs>();
+  if (attrs.bias || attrs.activation != Activation::kNone) {
+    return absl::UnimplementedError("an epilogue");
+  }
+  const std::vector<int64_t>& a_dims = node.operands[0].type().dims;
+  const TensorType& b_type = node.operands[1].type();
+  const TensorType& c_type = node.types[0];
+  const cpu::MicroGemm kernel = cpu::MakeMicroGemm(
+      {.m = c_type.dims[0],
+       .n = c_type.dims[1],
+       .k = a_dims[attrs.trans_a ? 0 : 1],
+       .trans_a = attrs.trans_a,
+       .accumulate = attrs.accumulate});
+  if (kernel == nullptr) return absl::UnimplementedError("no kernel");
+  float* const* a = context.Address<float>(node.operands[0]);
+  float* const* b = context.Address<float>(node.operands[1]);
+  float* const* y = context.Address<float>(node.result());
+  float* const* c = attrs.accumulate
+                        ? context.Address<float>(node.operands.back())
+                        : nullptr;
+  float* const* packed = nullptr;
+  if (attrs.trans_b) {
+    context.chain.RequestScratch(b_type.bytes());
+    packed = context.chain.address<float>(Chain::kScratch);
+  }
+  LoweredStep step;
+  step.implementation = cpu::MicroGemmLibrary();
+  step.call = [=, bytes = c_type.bytes(), b_rows = b_type.dims[0],
+               b_cols = b_type.dims[1]] {
+    const float* right = *b;
+    if (packed != nullptr) {
+      cpu::Transpose(*b, *packed, b_rows, b_cols);
+      right = *packed;
+    }
+    if (c != nullptr && *c != *y) std::memcpy(*y, *c, bytes);
+    kernel(right, *a, *y);
+  };
+  return step;
+}
+
+// Builds the chain of one worker.
+class WorkerLowering {
+ public:
+  WorkerLowering(const TeamOptions& options, int worker, Graph& graph,
+                 const Partition& partition, Team& team,
+                 const ExchangeMemory& exchanges)
+      : options_(options),
+        worker_(worker),
+        graph_(graph),
+        partition_(partition),
+        team_(team),
+        exchanges_(exchanges) {}
+
+  absl::StatusOr<TeamProgram::Worker> Run(std::string& plan_text) {
+    RETURN_IF_ERROR(SeparateOutputs(graph_));
+    const MemoryPlan plan = PlanMemory(graph_);
+    TeamProgram::Worker worker;
+    ASSIGN_OR_RETURN(worker.chain, Chain::Create(plan.slots, plan.arena_bytes));
+    const LowerContext context = {graph_, plan, *worker.chain, nullptr, 1};
+    std::vector<Node*> exchanges;
+    for (const auto& node : graph_.nodes()) {
+      const bool exchange = node->kind == OpKind::kExchange;
+      if (!exchange || (!exchanges.empty() &&
+                        node->as<ExchangeAttrs>().barrier !=
+                            exchanges[0]->as<ExchangeAttrs>().barrier)) {
+        AddExchanges(context, exchanges);
+      }
+      if (exchange) {
+        exchanges.push_back(node.get());
+        continue;
+      }
+      RETURN_IF_ERROR(AddNode(context, *node));
+    }
+    AddExchanges(context, exchanges);
+    for (const auto& [from, to] : plan.copies) {
+      AddCopyStep(plan, *worker.chain, from, to);
+    }
+    RETURN_IF_ERROR(AddParams(worker));
+    RETURN_IF_ERROR(AddResults(worker));
+    plan_text = plan.ToString(graph_);
+    RETURN_IF_ERROR(worker.chain->Finish("", plan_text));
+    return worker;
+  }
+
+ private:
+  absl::Status AddNode(const LowerContext& context, Node& node) {
+    if (node.def().Has(kLeaf)) return absl::OkStatus();
+    if (node.kind == OpKind::kConstant) {
+      context.chain.FillSlot(context.plan.SlotOf(node.result()),
+                             node.as<ConstantAttrs>().value);
+      return absl::OkStatus();
+    }
+    StepInfo info = Describe(context.plan, node);
+    LoweredStep step;
+    if (options_.micro_gemm) {
+      absl::StatusOr<LoweredStep> made = LowerToMicroGemm(context, node);
+      info.library = made.ok();
+      if (made.ok()) step = *std::move(made);
+    }
+    if (!info.library) step = LowerToLoop(context, node);
+    info.implementation = std::move(step.implementation);
+    context.chain.AddStep(std::move(info), std::move(step.call));
+    return absl::OkStatus();
+  }
+
+  // One step for all exchanges that share a barrier.
+  void AddExchanges(const LowerContext& context, std::vector<Node*>& nodes) {
+    if (nodes.empty()) return;
+    std::vector<ExchangeStep> steps;
+    StepInfo info;
+    info.op = "exchange";
+    info.phase = ToString(nodes[0]->phase);
+    info.implementation = "shared memory, barrier";
+    for (Node* const node : nodes) {
+      const ExchangeAttrs& attrs = node->as<ExchangeAttrs>();
+      const StepInfo one = Describe(context.plan, *node);
+      absl::StrAppend(&info.label, info.label.empty() ? "" : "; ", one.label);
+      info.bytes += one.bytes;
+      const TensorType whole = WholeType(*node);
+      const Range given =
+          RangeOf(attrs.full, static_cast<int>(attrs.workers), worker_);
+      steps.push_back(
+          {.attrs = attrs,
+           .worker = worker_,
+           .count = whole.num_elements(),
+           .gives = RunsOf(whole, attrs.from, given),
+           .takes = RunsOf(whole, attrs.to,
+                           {attrs.begin, attrs.begin + attrs.size}),
+           .from = context.Address<float>(node->operands[0]),
+           .to = context.Address<float>(node->result())});
+    }
+    nodes.clear();
+    // The first group of a step turns to the other half of the memory.
+    const bool turns = std::exchange(first_exchange_, false);
+    context.chain.AddStep(
+        std::move(info),
+        [steps = std::move(steps), turns, parity = parity_, worker = worker_,
+         &barrier = team_.barrier(), &memory = exchanges_] {
+          if (turns) *parity ^= 1;
+          for (const ExchangeStep& step : steps) {
+            step.Give(memory.at(static_cast<int>(step.attrs.index), *parity));
+          }
+          barrier.Wait(worker);
+          for (const ExchangeStep& step : steps) {
+            step.Take(memory.at(static_cast<int>(step.attrs.index), *parity));
+          }
+        });
+  }
+
+  absl::Status AddParams(TeamProgram::Worker& worker) const {
+    for (const auto& node : graph_.nodes()) {
+      if (node->kind != OpKind::kParam) continue;
+      const Placement& home = partition_.homes.at(node->name());
+      const TensorType& whole =
+          partition_.graph.FindLeaf(node->name())->types[0];
+      TeamProgram::Piece piece;
+      piece.name = node->name();
+      piece.inner = whole.bytes();
+      piece.gives_back = worker_ == 0;
+      if (home.kind == Placement::kSplit) {
+        const View view(whole, home.axis);
+        piece.outer = view.outer;
+        piece.full = whole.dims[home.axis];
+        piece.inner = view.inner * DTypeBytes(whole.dtype);
+        const Range range = RangeOf(piece.full, options_.workers, worker_);
+        piece.begin = range.begin;
+        piece.size = range.size();
+        piece.gives_back = true;
+      }
+      piece.gives_back &= static_cast<bool>(graph_.UpdateOf(node.get()));
+      ASSIGN_OR_RETURN(Buffer memory, Buffer::Create(node->types[0].bytes()));
+      worker.memory.push_back(std::move(memory));
+      worker.pieces.push_back(std::move(piece));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddResults(TeamProgram::Worker& worker) const {
+    if (worker_ == 0) return absl::OkStatus();
+    for (const Output& out : graph_.outputs()) {
+      if (out.kind != Output::kResult) continue;
+      ASSIGN_OR_RETURN(worker.results[out.name],
+                       Buffer::Create(out.value.type().bytes()));
+    }
+    return absl::OkStatus();
+  }
+
+  const TeamOptions& options_;
+  const int worker_;
+  Graph& graph_;
+  const Partition& partition_;
+  Team& team_;
+  const ExchangeMemory& exchanges_;
+  bool first_exchange_ = true;
+  // The half of the exchange memory that this step uses.
+  std::shared_ptr<int> parity_ = std::make_shared<int>(0);
+};
+
+std::vector<int64_t> ExchangesOf(const Graph& graph) {
+  std::vector<int64_t> bytes;  // by index
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == OpKind::kExchange) bytes.push_back(ExchangeBytes(*node));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
+                                        const TeamOptions& options) {
+  LoweredTeam lowered;
+  ASSIGN_OR_RETURN(lowered.partition,
+                   PartitionGraph(graph, options.workers, options.partition));
+  ASSIGN_OR_RETURN(std::vector<Graph> graphs, LocalGraphs(lowered.partition));
+  ASSIGN_OR_RETURN(std::unique_ptr<ExchangeMemory> exchanges,
+                   ExchangeMemory::Create(ExchangesOf(graphs[0])));
+  ASSIGN_OR_RETURN(std::shared_ptr<Team> team,
+                   Team::Create(options.workers, options.affinity));
+  std::vector<TeamProgram::Worker> workers;
+  std::string plan;
+  for (int w = 0; w < options.workers; ++w) {
+    std::string text;
+    ASSIGN_OR_RETURN(TeamProgram::Worker worker,
+                     WorkerLowering(options, w, graphs[w], lowered.partition,
+                                    *team, *exchanges)
+                         .Run(text));
+    absl::StrAppend(&plan, "worker ", w, "\n", text);
+    workers.push_back(std::move(worker));
+  }
+  absl::StrAppend(&plan, "exchange memory: ", exchanges->bytes(), " bytes\n");
+  lowered.exchanges = CountExchanges(graphs[0]);
+  const std::vector<StepInfo>& steps = workers[0].chain->steps();
+  const int64_t library =
+      std::count_if(steps.begin(), steps.end(),
+                    [](const StepInfo& step) { return step.library; });
+  std::string text = absl::StrCat(
+      "team of ", options.workers,
+      options.workers == 1 ? " worker: " : " workers: ", steps.size(),
+      " calls a step each, ", lowered.exchanges,
+      lowered.exchanges == 1 ? " exchange; " : " exchanges; ");
+  absl::StrAppend(&text, library, " matmuls by ",
+                  library > 0 ? cpu::MicroGemmLibrary() : "a library",
+                  ", the rest own loops");
+  lowered.worker = std::move(graphs[0]);
+  lowered.executable = std::make_unique<TeamProgram>(
+      std::move(team), std::move(exchanges), std::move(workers),
+      std::move(text), std::move(plan));
+  return lowered;
+}
+
+}  // namespace onestep

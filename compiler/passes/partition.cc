@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/passes/partition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+// What a step is predicted with, measured on Zen 5 with AVX-512 (per core):
+// only the ratios matter for what is chosen.
+constexpr double kMatMulFlopsPerUs = 250e3;
+constexpr double kOtherFlopsPerUs = 15e3;
+constexpr double kCacheBytesPerUs = 60e3;   // of the core's own cache
+constexpr double kSharedBytesPerUs = 20e3;  // written by another core
+constexpr double kBarrierUs = 0.3;  // of two workers; grows as log2 of more
+constexpr double kNodeUs = 0.03;
+
+// Ways kept after each node.
+constexpr size_t kBeam = 400;
+
+// The placements a value may have, as bits.
+constexpr int kForms = 4;
+int FormOf(const Placement& p) {
+  switch (p.kind) {
+    case Placement::kReplicated:
+      return 0;
+    case Placement::kPartial:
+      return 1;
+    case Placement::kSplit:
+      return 2 + p.axis;
+  }
+  return 0;
+}
+constexpr int kWhole = 0, kSum = 1, kAxis0 = 2;
+
+// In which placements a value is there already, and after how many barriers.
+struct Held {
+  uint8_t mask = 0;
+  uint8_t home = 0;  // of a param: its form between steps
+  uint16_t level[kForms] = {};
+  friend bool operator==(const Held&, const Held&) = default;
+  bool has(int form) const { return (mask >> form & 1) != 0; }
+  void Set(int form, int at) {
+    mask |= 1 << form;
+    level[form] = static_cast<uint16_t>(at);
+  }
+};
+
+struct State {
+  double us = 0;
+  int level = 0;   // barriers so far
+  int choice = -1;  // into records
+  std::vector<Held> held;
+};
+
+struct Record {
+  int before, strategy;
+};
+
+class Search {
+ public:
+  Search(const Graph& graph, int workers, int64_t rows, int64_t tiles,
+         uint64_t shuffle)
+      : graph_(graph),
+        workers_(workers),
+        rows_(rows),
+        tiles_(tiles),
+        shuffle_(shuffle) {
+    int values = 0;
+    for (const auto& node : graph.nodes()) {
+      first_value_[node.get()] = values;
+      values += static_cast<int>(node->types.size());
+    }
+    last_use_.assign(values, -1);
+    for (int i = 0; i < graph.size(); ++i) {
+      for (const Value& v : graph.nodes()[i]->operands) last_use_[Id(v)] = i;
+    }
+    for (const Output& out : graph.outputs()) {
+      last_use_[Id(out.value)] = graph.size();
+      if (out.kind == Output::kUpdate) {
+        last_use_[Id(graph.FindLeaf(out.name)->result())] = graph.size();
+      }
+    }
+    State start;
+    start.held.resize(values);
+    beam_ = {std::move(start)};
+  }
+
+  absl::Status Run() {
+    for (int i = 0; i < graph_.size(); ++i) Step(i);
+    std::vector<State> done;
+    for (State& state : beam_) {
+      if (Finish(state)) done.push_back(std::move(state));
+    }
+    if (done.empty()) return absl::InternalError("partition: no way found");
+    best_ = *std::min_element(
+        done.begin(), done.end(),
+        [](const State& a, const State& b) { return a.us < b.us; });
+    return absl::OkStatus();
+  }
+
+  double us() const { return best_.us; }
+
+  void Fill(Partition& partition) const {
+    std::vector<int> chosen;  // from the last node to the first
+    for (int r = best_.choice; r >= 0; r = records_[r].before) {
+      chosen.push_back(records_[r].strategy);
+    }
+    for (const auto& node : graph_.nodes()) {
+      if (node->kind == OpKind::kParam) {
+        const Held& held = best_.held[Id(node->result())];
+        Placement home = Placement::Replicated();
+        if (held.home >= kAxis0) home = Placement::Split(held.home - kAxis0);
+        partition.homes[node->name()] = home;
+      }
+      if (!Chooses(*node)) continue;
+      partition.strategies[node.get()] =
+          node->def().partition(*node)[chosen.back()];
+      chosen.pop_back();
+    }
+    partition.us = best_.us;
+  }
+
+ private:
+  int Id(Value v) const { return first_value_.at(v.node) + v.index; }
+
+  // Leaves are where they are wanted; a constant is everywhere.
+  static bool Chooses(const Node& node) {
+    return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
+  }
+
+  void Step(int i) {
+    Node* const node = graph_.nodes()[i].get();
+    std::vector<State> next;
+    if (!Chooses(*node)) {
+      next = std::move(beam_);
+      if (node->kind != OpKind::kParam) {
+        for (State& s : next) s.held[Id(node->result())].Set(kWhole, 0);
+      }
+    } else {
+      const std::vector<Strategy> strategies = node->def().partition(*node);
+      for (const State& state : beam_) {
+        for (int c = 0; c < static_cast<int>(strategies.size()); ++c) {
+          State after = state;
+          if (!Apply(*node, strategies[c], after)) continue;
+          records_.push_back({state.choice, c});
+          after.choice = static_cast<int>(records_.size()) - 1;
+          next.push_back(std::move(after));
+        }
+      }
+    }
+    for (State& state : next) Forget(*node, i, state);
+    Prune(next);
+    beam_ = std::move(next);
+  }
+
+  // Whether every split axis has something for every worker.
+  bool Fits(const std::vector<Placement>& placements,
+            const std::vector<const TensorType*>& types) const {
+    for (size_t i = 0; i < placements.size(); ++i) {
+      const Placement& p = placements[i];
+      if (p.kind != Placement::kSplit) continue;
+      if (types[i]->dims[p.axis] < workers_) return false;
+    }
+    return true;
+  }
+
+  bool Apply(Node& node, const Strategy& strategy, State& state) {
+    std::vector<const TensorType*> in, out;
+    for (const Value& v : node.operands) in.push_back(&v.type());
+    for (const TensorType& t : node.types) out.push_back(&t);
+    if (!Fits(strategy.operands, in) || !Fits(strategy.results, out)) {
+      return false;
+    }
+    int level = 0;
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const Value v = node.operands[k];
+      const int form = FormOf(strategy.operands[k]);
+      if (!Obtain(v, form, state)) return false;
+      level = std::max<int>(level, state.held[Id(v)].level[form]);
+    }
+    for (size_t r = 0; r < node.types.size(); ++r) {
+      state.held[Id(node.result(static_cast<int>(r)))].Set(
+          FormOf(strategy.results[r]), level);
+    }
+    state.us += Factor(Id(node.result()), FormOf(strategy.results[0])) *
+                NodeUs(node, Share(strategy, in, out));
+    return true;
+  }
+
+  // Of a cost, in tests that shuffle: 2^-8 to 2^7, else 1.
+  double Factor(int value, int form) const {
+    if (shuffle_ == 0) return 1;
+    uint64_t x = shuffle_ + static_cast<uint64_t>(value * kForms + form);
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15;
+    return std::ldexp(1.0, static_cast<int>(x >> 60) - 8);
+  }
+
+  // The largest part of the node's work that one worker has.
+  double Share(const Strategy& strategy,
+               const std::vector<const TensorType*>& in,
+               const std::vector<const TensorType*>& out) const {
+    const auto share_of = [this](const Placement& p, const TensorType& t) {
+      if (p.kind != Placement::kSplit) return 1.0;
+      const int64_t size = t.dims[p.axis];
+      return static_cast<double>((size + workers_ - 1) / workers_) /
+             static_cast<double>(size);
+    };
+    double share = 1;
+    for (size_t i = 0; i < in.size(); ++i) {
+      share = std::min(share, share_of(strategy.operands[i], *in[i]));
+    }
+    for (size_t i = 0; i < out.size(); ++i) {
+      share = std::min(share, share_of(strategy.results[i], *out[i]));
+    }
+    return share;
+  }
+
+  static double NodeUs(const Node& node, double share) {
+    const OpCost cost = node.def().cost(node);
+    const bool matmul = node.kind == OpKind::kMatMul;
+    const double flops_us =
+        cost.flops / (matmul ? kMatMulFlopsPerUs : kOtherFlopsPerUs);
+    return kNodeUs + share * std::max(flops_us, cost.bytes / kCacheBytesPerUs);
+  }
+
+  // Makes `value` available in `form`, at its cost; false: cannot be.
+  bool Obtain(Value value, int form, State& state) const {
+    Held& held = state.held[Id(value)];
+    const bool param = value.node->kind == OpKind::kParam;
+    if (param && held.mask == 0) {
+      held.home = static_cast<uint8_t>(form == kSum ? kWhole : form);
+      held.Set(held.home, 0);
+    }
+    if (held.has(form)) return true;
+    const double bytes = static_cast<double>(value.type().bytes());
+    if (held.has(kWhole)) {
+      held.Set(form, held.level[kWhole]);
+      if (form != kSum) {
+        state.us += kNodeUs + 2 * bytes / workers_ / kCacheBytesPerUs;
+      }
+      return true;
+    }
+    if (form == kSum || value.type().dtype != DType::kF32) return false;
+    int from = kSum;
+    while (!held.has(from)) ++from;
+    double moved = 0;  // per worker, written and read
+    if (from == kSum) {
+      moved = form == kWhole ? (1 + workers_) * bytes : 2 * bytes;
+    } else {
+      moved = (form == kWhole ? 1 + 1.0 / workers_ : 2.0 / workers_) * bytes;
+    }
+    state.us += Factor(Id(value), form) *
+                (kNodeUs + moved / kSharedBytesPerUs);
+    const int level = held.level[from] + 1;
+    if (level > state.level) {
+      const bool by_rows = tiles_ > 1 && from != kAxis0 && form != kAxis0 &&
+                           value.type().rank() > 0 &&
+                           value.type().dims[0] == rows_;
+      state.us += kBarrierUs * std::log2(static_cast<double>(workers_)) *
+                  static_cast<double>(by_rows ? tiles_ : 1);
+      state.level = level;
+    }
+    held.Set(form, level);
+    return true;
+  }
+
+  // Updates go to where their params live, results to every worker.
+  bool Finish(State& state) const {
+    for (const Output& out : graph_.outputs()) {
+      int form = kWhole;
+      if (out.kind == Output::kUpdate) {
+        const Value param = graph_.FindLeaf(out.name)->result();
+        Held& held = state.held[Id(param)];
+        if (held.mask == 0) {  // only written
+          const Held& made = state.held[Id(out.value)];
+          held.home = kWhole;
+          if (made.has(kAxis0 + 1)) held.home = kAxis0 + 1;
+          if (made.has(kAxis0)) held.home = kAxis0;
+        }
+        form = held.home;
+      }
+      if (!Obtain(out.value, form, state)) return false;
+    }
+    return true;
+  }
+
+  // What nothing reads any more need not tell two states apart.
+  void Forget(const Node& node, int i, State& state) const {
+    for (const Value& v : node.operands) {
+      if (last_use_[Id(v)] > i || v.node->kind == OpKind::kParam) continue;
+      state.held[Id(v)] = {};
+    }
+  }
+
+  // Of states that differ only in their cost the cheapest; of all the best.
+  void Prune(std::vector<State>& states) const {
+    std::sort(states.begin(), states.end(),
+              [](const State& a, const State& b) { return a.us < b.us; });
+    std::unordered_map<std::string, int> seen;
+    std::vector<State> kept;
+    for (State& state : states) {
+      std::string key(reinterpret_cast<const char*>(state.held.data()),
+                      state.held.size() * sizeof(Held));
+      absl::StrAppend(&key, state.level);
+      if (!seen.emplace(std::move(key), 1).second) continue;
+      kept.push_back(std::move(state));
+      if (kept.size() == kBeam) break;
+    }
+    states = std::move(kept);
+  }
+
+  const Graph& graph_;
+  const int workers_;
+  const int64_t rows_, tiles_;
+  const uint64_t shuffle_;
+  std::map<const Node*, int> first_value_;
+  std::vector<int> last_use_;  // by value; size(): an output
+  std::vector<Record> records_;
+  std::vector<State> beam_;
+  State best_;
+};
+
+// Rows of the batch: what the indices of the gathers count; 0: none.
+int64_t BatchRows(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == OpKind::kGatherRows ||
+        node->kind == OpKind::kGatherConvert) {
+      return node->operands[1].type().dims[0];
+    }
+  }
+  return 0;
+}
+
+// Bytes that a row has of the widest value made row by row.
+int64_t RowBytes(const Graph& graph, int64_t rows) {
+  int64_t bytes = 0;
+  for (const auto& node : graph.nodes()) {
+    if (node->def().Has(kLeaf)) continue;
+    for (const TensorType& t : node->types) {
+      if (t.rank() == 2 && t.dims[0] == rows) {
+        bytes = std::max(bytes, t.bytes() / rows);
+      }
+    }
+  }
+  return bytes;
+}
+
+// Tiles for `rows` rows of `row_bytes`; 1: left whole.
+int64_t TilesFor(int64_t rows, int64_t row_bytes,
+                 const PartitionOptions& options) {
+  const int64_t bytes = rows * row_bytes;
+  if (bytes <= 2 * options.tile_bytes) return 1;
+  const int64_t tiles = (bytes + options.tile_bytes - 1) / options.tile_bytes;
+  return std::min({tiles, options.max_tiles, rows});
+}
+
+// The rows of the batch that a worker has in the largest part.
+int64_t WorkerRows(const Partition& partition, int64_t rows) {
+  for (const auto& [node, strategy] : partition.strategies) {
+    if (node->kind != OpKind::kGatherRows &&
+        node->kind != OpKind::kGatherConvert) {
+      continue;
+    }
+    if (strategy.results[0] == Placement::Split(0)) {
+      return (rows + partition.workers - 1) / partition.workers;
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+Range RangeOf(int64_t size, int workers, int worker) {
+  return {size * worker / workers, size * (worker + 1) / workers};
+}
+
+absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
+                                         const PartitionOptions& options) {
+  CHECK(workers >= 1);
+  Partition partition;
+  partition.workers = workers;
+  partition.graph = graph.Clone();
+  UnfuseEpilogues(partition.graph);
+  const int64_t rows = BatchRows(graph);
+  const int64_t row_bytes = rows == 0 ? 0 : RowBytes(graph, rows);
+  int64_t tiles = TilesFor(rows, row_bytes, options);
+  if (tiles > 1) {
+    Graph apart = partition.graph.Clone();
+    UnfuseUpdates(apart);
+    Graph trial = apart.Clone();
+    partition.not_tiled = TileRows(trial, tiles);
+    if (partition.not_tiled.ok()) partition.graph = std::move(apart);
+    if (!partition.not_tiled.ok()) tiles = 1;
+  }
+  Search search(partition.graph, workers, rows, tiles, options.shuffle);
+  RETURN_IF_ERROR(search.Run());
+  search.Fill(partition);
+  if (tiles > 1) {
+    partition.tiles =
+        TilesFor(WorkerRows(partition, rows), row_bytes, options);
+  }
+  return partition;
+}
+
+std::string Partition::ToString() const {
+  std::string text;
+  const auto line = [&](Node& node, int r, const Placement& placement) {
+    TensorType part = node.types[r];
+    if (placement.kind == Placement::kSplit) {
+      part.dims[placement.axis] =
+          RangeOf(part.dims[placement.axis], workers, 0).size();
+    }
+    std::string op = node.def().Has(kLeaf) ? "" : node.def().name;
+    absl::StrAppendFormat(
+        &text, "%-12s %-16s %-16s %-12s %s\n",
+        graph.NameOf(node.result(r)), op, node.types[r].ToString(),
+        placement.ToString(),
+        part == node.types[r] ? "" : absl::StrCat(part.ToString(), " of 0"));
+  };
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == OpKind::kParam) line(*node, 0, homes.at(node->name()));
+    const auto it = strategies.find(node.get());
+    if (it == strategies.end()) continue;
+    for (int r = 0; r < static_cast<int>(node->types.size()); ++r) {
+      line(*node, r, it->second.results[r]);
+    }
+  }
+  if (tiles > 1) {
+    absl::StrAppend(&text, "a worker's rows are cut in ", tiles,
+                    " tiles, one after the other\n");
+  }
+  if (!not_tiled.ok()) {
+    absl::StrAppend(&text, "rows are not cut in tiles: ", not_tiled.message(),
+                    "\n");
+  }
+  absl::StrAppendFormat(&text, "predicted: %.1f us a step\n", us);
+  return text;
+}
+
+}  // namespace onestep

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/team_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status.h"
+
+namespace onestep {
+
+absl::StatusOr<std::unique_ptr<ExchangeMemory>> ExchangeMemory::Create(
+    const std::vector<int64_t>& bytes) {
+  auto memory = std::make_unique<ExchangeMemory>();
+  for (const int64_t b : bytes) {
+    memory->offsets_.push_back(memory->stride_);
+    memory->stride_ += AlignUp(b) / static_cast<int64_t>(sizeof(float));
+  }
+  ASSIGN_OR_RETURN(memory->memory_,
+                   Buffer::Create(2 * memory->stride_ *
+                                  static_cast<int64_t>(sizeof(float))));
+  memory->data_ = memory->memory_.as<float>();
+  return memory;
+}
+
+TeamProgram::TeamProgram(std::shared_ptr<Team> team,
+                         std::unique_ptr<ExchangeMemory> exchanges,
+                         std::vector<Worker> workers, std::string lowering,
+                         std::string plan)
+    : team_(std::move(team)),
+      exchanges_(std::move(exchanges)),
+      workers_(std::move(workers)),
+      lowering_(std::move(lowering)),
+      plan_(std::move(plan)) {
+  CHECK(std::ssize(workers_) == team_->workers());
+  for (Worker& worker : workers_) {
+    for (size_t i = 0; i < worker.pieces.size(); ++i) {
+      params_[worker.pieces[i].name] = nullptr;
+      CHECK(worker.chain->Bind(worker.pieces[i].name, worker.memory[i].data(), 0)
+                .ok());
+    }
+    for (auto& [name, memory] : worker.results) {
+      CHECK(worker.chain->Bind(name, memory.data(), 0).ok());
+    }
+  }
+}
+
+absl::Status TeamProgram::Bind(absl::string_view name, void* data,
+                               int64_t stride_bytes) {
+  if (const auto it = params_.find(name); it != params_.end()) {
+    if (stride_bytes != 0) {
+      return absl::UnimplementedError(
+          absl::StrCat("bind: param ", name, " with a stride"));
+    }
+    it->second = static_cast<char*>(data);
+    return absl::OkStatus();
+  }
+  for (Worker& worker : workers_) {
+    if (worker.results.find(name) != worker.results.end()) continue;
+    RETURN_IF_ERROR(worker.chain->Bind(name, data, stride_bytes));
+  }
+  return absl::OkStatus();
+}
+
+void TeamProgram::Move(Worker& worker, bool in) const {
+  for (size_t i = 0; i < worker.pieces.size(); ++i) {
+    const Piece& piece = worker.pieces[i];
+    if (!in && !piece.gives_back) continue;
+    const int64_t bytes = piece.size * piece.inner;
+    char* own = worker.memory[i].as<char>();
+    char* whole = params_.find(piece.name)->second + piece.begin * piece.inner;
+    for (int64_t o = 0; o < piece.outer; ++o) {
+      std::memcpy(in ? own : whole, in ? whole : own, bytes);
+      own += bytes;
+      whole += piece.full * piece.inner;
+    }
+  }
+}
+
+absl::Status TeamProgram::Run(int64_t n) {
+  for (const auto& [name, data] : params_) {
+    if (data == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("run: ", name, " is not bound"));
+    }
+  }
+  // A chain that cannot run would leave the others waiting for it.
+  for (const Worker& worker : workers_) {
+    RETURN_IF_ERROR(worker.chain->CheckBound());
+  }
+  std::vector<absl::Status> status(workers_.size());
+  team_->Run([&](int w) {
+    Worker& worker = workers_[w];
+    Move(worker, /*in=*/true);
+    team_->barrier().Wait(w);  // before anyone gives its part back
+    status[w] = worker.chain->Run(n);
+    Move(worker, /*in=*/false);
+  });
+  for (absl::Status& s : status) RETURN_IF_ERROR(std::move(s));
+  return absl::OkStatus();
+}
+
+absl::Status TeamProgram::RunStep(int /*index*/) {
+  return absl::UnimplementedError(
+      "run step: a call of a team's worker alone waits for ever");
+}
+
+int64_t TeamProgram::arena_bytes() const {
+  int64_t bytes = exchanges_->bytes();
+  for (const Worker& worker : workers_) bytes += worker.chain->arena_bytes();
+  return bytes;
+}
+
+}  // namespace onestep
