@@ -124,6 +124,9 @@ class Lowering {
       case OpKind::kGatherConvert:
       case OpKind::kLossGrad:
       case OpKind::kActivationGrad:
+      case OpKind::kGatherSparse:
+      case OpKind::kSparseMatMul:
+      case OpKind::kSparseOuter:
         return None();
     }
     CHECK(false);
