@@ -39,6 +39,7 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes;
   std::string dump_dir;    // see PipelineOptions
   bool keep_text = false;  // see PipelineOptions
+  SparseInput sparse;      // see PipelineOptions
 };
 
 struct Compiled {
