@@ -111,6 +111,33 @@ HWY_NOINLINE void TransposeLast(const Group& group, int64_t c, int64_t cols,
   TransposeSquare(last, 0, bytes);
 }
 
+// to[0..] = the words that are not 0 but for their row; returns how many. May
+// write a vector's worth more.
+HWY_INLINE int64_t KeepNonzeros(const int32_t* HWY_RESTRICT words, int64_t rows,
+                                int32_t* HWY_RESTRICT to) {
+  int64_t count = 0;
+#if HWY_TARGET == HWY_AVX3
+  const hn::Rebind<int32_t, D> d;
+  for (int64_t r = 0; r < kSparseRows; r += kLanes) {
+    const auto word = hn::LoadU(d, words + r);
+    const auto row = hn::Iota(d, static_cast<int32_t>(r));
+    const auto some =
+        hn::And(hn::Ne(word, hn::Zero(d)),
+                hn::Lt(row, hn::Set(d, static_cast<int32_t>(rows))));
+    const auto all = hn::Or(word, hn::ShiftLeft<24>(row));
+    hn::StoreU(hn::Compress(all, some), d, to + count);
+    count += static_cast<int64_t>(hn::CountTrue(d, some));
+  }
+#else
+  // Not Compress: with AVX2, Highway 1.0.3 copies its table at each call.
+  for (int64_t r = 0; r < rows; ++r) {
+    to[count] = words[r] | static_cast<int32_t>(r) << 24;
+    count += words[r] != 0;
+  }
+#endif
+  return count;
+}
+
 // Writes the segment of column c, whose bytes and those of the next two are
 // [kTriple,kSparseRows]; returns its end.
 HWY_INLINE int32_t* Segment(const uint8_t* HWY_RESTRICT bytes, int64_t c,
@@ -120,19 +147,15 @@ HWY_INLINE int32_t* Segment(const uint8_t* HWY_RESTRICT bytes, int64_t c,
   const auto byte = [&](int64_t at) HWY_ATTR {
     return hn::PromoteTo(d, hn::LoadU(du8, bytes + at));
   };
-  int64_t count = 0;
+  HWY_ALIGN int32_t words[kSparseRows];
+  HWY_UNROLL(4)
   for (int64_t r = 0; r < kSparseRows; r += kLanes) {
     const auto three =
         hn::Or(hn::Or(byte(r), hn::ShiftLeft<8>(byte(kSparseRows + r))),
                hn::ShiftLeft<16>(byte(2 * kSparseRows + r)));
-    const auto row = hn::Iota(d, static_cast<int32_t>(r));
-    const auto some =
-        hn::And(hn::Ne(three, hn::Zero(d)),
-                hn::Lt(row, hn::Set(d, static_cast<int32_t>(rows))));
-    hn::StoreU(hn::Compress(hn::Or(three, hn::ShiftLeft<24>(row)), some), d,
-               to + 1 + count);
-    count += static_cast<int64_t>(hn::CountTrue(d, some));
+    hn::StoreU(three, d, words + r);
   }
+  const int64_t count = KeepNonzeros(words, rows, to + 1);
   to[0] = static_cast<int32_t>(c << 8 | count);
   return count == 0 ? to : to + 1 + count;
 }
