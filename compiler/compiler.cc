@@ -112,6 +112,7 @@ absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
   pipeline.disabled = options.disabled_passes;
   pipeline.keep_text = options.keep_text;
   pipeline.dump_dir = options.dump_dir;
+  pipeline.sparse = options.sparse;
   Compiled compiled;
   ASSIGN_OR_RETURN(compiled.passes, RunPipeline(graph, pipeline));
   RETURN_IF_ERROR(Lower(graph, options, compiled));

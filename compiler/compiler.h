@@ -44,6 +44,7 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes;
   std::string dump_dir;    // see PipelineOptions
   bool keep_text = false;  // see PipelineOptions
+  SparseInput sparse;      // see PipelineOptions
 };
 
 // What dispatch kSingle made of a graph on the CPU.

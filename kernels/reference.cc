@@ -242,4 +242,28 @@ void AdamUpdate(const double* w, const double* dw, const double* m,
   }
 }
 
+void GatherSparse(const double* table, const double* indices, double alpha,
+                  double* x, int64_t rows, int64_t cols, int64_t width) {
+  std::fill_n(x, rows * width, 0.0);
+  for (int64_t r = 0; r < rows; ++r) {
+    double* const row = x + r * width;
+    row[0] = alpha;
+    for (int64_t c = cols - 1; c >= 0; --c) {
+      double& three = row[1 + c / 3];
+      three = 256 * three + table[Int(indices[r]) * cols + c];
+    }
+  }
+}
+
+void ToDense(const double* x, double* y, int64_t rows, int64_t cols,
+             int64_t width) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* const row = x + r * width;
+    for (int64_t c = 0; c < cols; ++c) {
+      const int64_t byte = Int(row[1 + c / 3]) >> (c % 3 * 8) & 255;
+      y[r * cols + c] = row[0] * static_cast<double>(byte);
+    }
+  }
+}
+
 }  // namespace onestep::reference

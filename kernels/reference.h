@@ -68,6 +68,14 @@ void AdamUpdate(const double* w, const double* dw, const double* m,
                 bool decoupled, double* w_out, double* m_out, double* v_out,
                 int64_t n);
 
+// x[rows,width] = alpha * table[indices], in any form that ToDense gives back:
+// alpha, then three bytes of the row in a number.
+void GatherSparse(const double* table, const double* indices, double alpha,
+                  double* x, int64_t rows, int64_t cols, int64_t width);
+// y[rows,cols] = such an x.
+void ToDense(const double* x, double* y, int64_t rows, int64_t cols,
+             int64_t width);
+
 }  // namespace onestep::reference
 
 #endif  // ONESTEP_KERNELS_REFERENCE_H_

@@ -62,6 +62,8 @@ struct Step {
 
   void Slice(int64_t axis, int64_t begin) const;
   void MatMul() const;
+  void SparseMatMul() const;
+  void SparseOuter() const;
   void LossGrad() const;
   void ActivationGrad() const;
   void SumBias(BiasGrad bias, const double* dx, int64_t rows, const double* b,
@@ -86,6 +88,28 @@ void Step::MatMul() const {
   if (attrs.bias) reference::AddBias(y(), in[next++], y(), m, n);
   if (attrs.accumulate) reference::Add(in[next++], y(), y(), m * n);
   Activate(attrs.activation, y(), y(), m * n);
+}
+
+// Over the whole batch, zeros included: what skipping them must not change.
+void Step::SparseMatMul() const {
+  const auto& attrs = node.as<SparseMatMulAttrs>();
+  const int64_t m = Rows(node.types[0]), n = Cols(node.types[0]);
+  const int64_t k = Rows(in_type(1));
+  Tensor x(m * k);
+  reference::ToDense(in[0], x.data(), m, k, Cols(in_type(0)));
+  reference::MatMul(x.data(), in[1], y(), m, n, k, false, false);
+  if (attrs.bias) reference::AddBias(y(), in[2], y(), m, n);
+  Activate(attrs.activation, y(), y(), m * n);
+}
+
+void Step::SparseOuter() const {
+  const auto& attrs = node.as<SparseOuterAttrs>();
+  const int64_t batch = Rows(in_type(0));
+  const int64_t k = Rows(node.types[0]), n = Cols(node.types[0]);
+  Tensor x(batch * k);
+  reference::ToDense(in[0], x.data(), batch, k, Cols(in_type(0)));
+  reference::MatMul(x.data(), in[1], y(), k, n, batch, true, false);
+  if (attrs.accumulate) reference::Add(in[2], y(), y(), k * n);
 }
 
 // db = column sums of dx, or b + db.
@@ -242,6 +266,14 @@ void Step::Run() const {
       return LossGrad();
     case OpKind::kActivationGrad:
       return ActivationGrad();
+    case OpKind::kGatherSparse:
+      return reference::GatherSparse(
+          in[0], in[1], node.as<GatherSparseAttrs>().alpha, y(),
+          Rows(node.types[0]), Cols(in_type(0)), Cols(node.types[0]));
+    case OpKind::kSparseMatMul:
+      return SparseMatMul();
+    case OpKind::kSparseOuter:
+      return SparseOuter();
   }
 }
 

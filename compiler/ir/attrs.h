@@ -219,11 +219,48 @@ struct ActivationGradAttrs {
                          const ActivationGradAttrs&) = default;
 };
 
+struct GatherSparseAttrs {
+  float alpha = 1;
+  int64_t nonzeros = 0;  // of the table, for the cost; 0: not known
+  template <typename V>
+  void Visit(V&& v) {
+    v("alpha", alpha);
+    v("nonzeros", nonzeros);
+  }
+  friend bool operator==(const GatherSparseAttrs&,
+                         const GatherSparseAttrs&) = default;
+};
+
+struct SparseMatMulAttrs {
+  bool bias = false;
+  Activation activation = Activation::kNone;
+  template <typename V>
+  void Visit(V&& v) {
+    v("bias", bias);
+    v("activation", activation);
+  }
+  friend bool operator==(const SparseMatMulAttrs&,
+                         const SparseMatMulAttrs&) = default;
+};
+
+struct SparseOuterAttrs {
+  int64_t rows = 0;
+  bool accumulate = false;
+  template <typename V>
+  void Visit(V&& v) {
+    v("rows", rows);
+    v("accumulate", accumulate);
+  }
+  friend bool operator==(const SparseOuterAttrs&,
+                         const SparseOuterAttrs&) = default;
+};
+
 using Attrs =
     std::variant<NoAttrs, NameAttrs, ConstantAttrs, CastAttrs, OneHotAttrs,
                  RowsAttrs, MeanAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs,
                  MomentumAttrs, AdamAttrs, LossGradAttrs, ActivationGradAttrs,
-                 SliceAttrs, ExchangeAttrs>;
+                 SliceAttrs, ExchangeAttrs, GatherSparseAttrs,
+                 SparseMatMulAttrs, SparseOuterAttrs>;
 
 }  // namespace onestep
 

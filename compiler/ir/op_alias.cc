@@ -32,6 +32,8 @@ bool MayOverwrite(Value value, Value operand) {
       if (value.index == 0) return at < 2;
       return at == last &&
              node.as<ActivationGradAttrs>().bias == BiasGrad::kUpdate;
+    case OpKind::kSparseOuter:
+      return node.as<SparseOuterAttrs>().accumulate && at == last;
     default:
       return false;
   }

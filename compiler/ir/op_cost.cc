@@ -81,6 +81,24 @@ OpCost CostOfActivationGrad(const Node& node) {
   return PerElement(node, ActivationGradFlops(ActivationOfGrad(node.kind)));
 }
 
+// Of a sparse batch of rows of `cols` values: as many as the rows of the table
+// have on average, for those of the batch are known only at run time. All
+// where the table's are not known.
+double Nonzeros(const Node& batch, int64_t cols) {
+  const double rows = static_cast<double>(batch.types[0].dims[0]);
+  if (batch.kind == OpKind::kGatherSparse) {
+    const int64_t nonzeros = batch.as<GatherSparseAttrs>().nonzeros;
+    const int64_t table_rows = batch.operands[0].type().dims[0];
+    if (nonzeros > 0) return rows * nonzeros / table_rows;
+  }
+  return rows * cols;
+}
+
+// A word for each nonzero of a sparse batch, of the rest everything.
+double BytesOfProduct(const Node& node, double nonzeros) {
+  return AllBytes(node) - Bytes(node.operands[0].type()) + 4 * nonzeros;
+}
+
 }  // namespace
 
 // Leaves are there before the step; a constant is written once at its start.
@@ -201,6 +219,29 @@ OpCost CostActivationGrad(const Node& node) {
   const auto& attrs = node.as<ActivationGradAttrs>();
   return PerElement(node, ActivationGradFlops(attrs.activation) +
                               (attrs.bias != BiasGrad::kNone ? 1 : 0));
+}
+
+OpCost CostGatherSparse(const Node& node) {
+  const double rows = Elements(node.operands[1].type());
+  const int64_t cols = node.operands[0].type().dims[1];
+  return {0, 4 * rows + rows * cols + 4 * Nonzeros(node, cols)};
+}
+
+OpCost CostSparseMatMul(const Node& node) {
+  const auto& attrs = node.as<SparseMatMulAttrs>();
+  const double n = static_cast<double>(node.types[0].dims[1]);
+  const double epilogue = attrs.bias + ActivationFlops(attrs.activation);
+  const double nonzeros =
+      Nonzeros(*node.operands[0].node, node.operands[1].type().dims[0]);
+  return {2 * n * nonzeros + epilogue * Elements(node.types[0]),
+          BytesOfProduct(node, nonzeros)};
+}
+
+OpCost CostSparseOuter(const Node& node) {
+  const double n = static_cast<double>(node.types[0].dims[1]);
+  const double nonzeros =
+      Nonzeros(*node.operands[0].node, node.types[0].dims[0]);
+  return {2 * n * nonzeros, BytesOfProduct(node, nonzeros)};
 }
 
 }  // namespace onestep

@@ -432,4 +432,49 @@ absl::StatusOr<Types> InferActivationGrad(const Types& in, const Attrs& attrs) {
                in);
 }
 
+absl::StatusOr<Types> InferGatherSparse(const Types& in, const Attrs&) {
+  constexpr int64_t kMaxCols = (int64_t{1} << 23) - 1;
+  if (!IsMatrix(in[0], DType::kU8) || !IsVector(in[1], DType::kI32) ||
+      in[0].dims[1] > kMaxCols) {
+    return Wrong(
+        OpKind::kGatherSparse,
+        absl::StrCat("table u8[N,K], indices i32[B], K up to ", kMaxCols), in);
+  }
+  return Types{I32({in[1].dims[0], SparseWidth(in[0].dims[1])})};
+}
+
+absl::StatusOr<Types> InferSparseMatMul(const Types& in, const Attrs& attrs) {
+  const bool bias = std::get<SparseMatMulAttrs>(attrs).bias;
+  if (in[0].rank() == 2 && IsMatrix(in[1])) {
+    Types types = {I32({in[0].dims[0], SparseWidth(in[1].dims[0])}), in[1]};
+    if (bias) types.push_back(F32({in[1].dims[1]}));
+    if (in == types) return Types{F32({in[0].dims[0], in[1].dims[1]})};
+  }
+  return Wrong(OpKind::kSparseMatMul,
+               absl::StrCat("x i32[B,width of K], w f32[K,C]",
+                            bias ? ", bias f32[C]" : ""),
+               in);
+}
+
+absl::StatusOr<Types> InferSparseOuter(const Types& in, const Attrs& attrs) {
+  const auto& outer = std::get<SparseOuterAttrs>(attrs);
+  if (outer.rows < 1) {
+    return Wrong(OpKind::kSparseOuter, "rows >= 1",
+                 absl::StrCat("rows=", outer.rows));
+  }
+  if (in[0].rank() == 2 && IsMatrix(in[1])) {
+    const int64_t batch = in[0].dims[0], cols = in[1].dims[1];
+    const TensorType dw = F32({outer.rows, cols});
+    Types types = {I32({batch, SparseWidth(outer.rows)}), F32({batch, cols})};
+    if (outer.accumulate) types.push_back(dw);
+    if (in == types) return Types{dw};
+  }
+  return Wrong(
+      OpKind::kSparseOuter,
+      absl::StrCat(
+          "x i32[B,", SparseWidth(outer.rows), "], dz f32[B,C]",
+          outer.accumulate ? absl::StrCat(", c f32[", outer.rows, ",C]") : ""),
+      in);
+}
+
 }  // namespace onestep

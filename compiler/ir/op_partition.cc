@@ -244,6 +244,30 @@ Strategies PartitionLossGrad(const Node& node) {
   return {All(node, R), rows};
 }
 
+// The batch by its indices.
+Strategies PartitionGatherSparse(const Node& node) {
+  return {All(node, R), {{R, S0}, {S0}}};
+}
+
+// As matmul, but never by k: a worker's columns of x are all over its rows.
+Strategies PartitionSparseMatMul(const Node& node) {
+  Strategies list = {All(node, R), {{S0, R}, {S0}}, {{R, S1}, {S1}}};
+  if (node.as<SparseMatMulAttrs>().bias) {
+    list[1].operands.push_back(R);
+    list[2].operands.push_back(S0);
+  }
+  return list;
+}
+
+Strategies PartitionSparseOuter(const Node& node) {
+  Strategies list = {All(node, R), {{R, S1}, {S1}}, {{S0, S0}, {P}}};
+  if (node.as<SparseOuterAttrs>().accumulate) {
+    list[1].operands.push_back(S1);
+    list[2].operands.push_back(P);
+  }
+  return list;
+}
+
 Strategies PartitionActivationGrad(const Node& node) {
   const auto& attrs = node.as<ActivationGradAttrs>();
   // b has the placement of db, which is added to it.

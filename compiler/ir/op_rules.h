@@ -17,6 +17,12 @@ namespace onestep {
 #include "compiler/ir/ops.def"
 #undef OP
 
+// The width of a sparse batch of rows of `cols` values; kernels/cpu/sparse.h
+// says what for.
+constexpr int64_t SparseWidth(int64_t cols) {
+  return 16 + (cols + 2) / 3 * 2 + 16;
+}
+
 // Unimplemented "<op>: has no gradient": the rule of leaves and kNoGrad ops.
 absl::StatusOr<std::vector<Value>> GradRefused(const GradContext& context);
 

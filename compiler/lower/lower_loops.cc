@@ -8,6 +8,7 @@
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/sparse.h"
 #include "kernels/cpu/update.h"
 #include "kernels/probe.h"
 #include "runtime/parallel.h"
@@ -83,10 +84,14 @@ class Lowering {
   // fn(begin, end) over the columns of `type`, which are whole cache lines.
   template <typename Fn>
   Call ByCols(const TensorType& type, Fn fn) const {
+    return ByCols(Rows(type), Cols(type), fn);
+  }
+  // Likewise, where a column costs as much as `work` elements.
+  template <typename Fn>
+  Call ByCols(int64_t work, int64_t cols, Fn fn) const {
     const int64_t lines =
-        kGrainElements / std::max<int64_t>(1, Rows(type)) / kLineFloats;
-    return [fn, cols = Cols(type),
-            grain = std::max<int64_t>(1, lines) * kLineFloats,
+        kGrainElements / std::max<int64_t>(1, work) / kLineFloats;
+    return [fn, cols, grain = std::max<int64_t>(1, lines) * kLineFloats,
             threads = threads_] { ParallelFor(threads, cols, grain, fn); };
   }
 
@@ -150,6 +155,12 @@ class Lowering {
       case OpKind::kMomentumUpdate:
       case OpKind::kAdamUpdate:
         return Update();
+      case OpKind::kGatherSparse:
+        return GatherSparse();
+      case OpKind::kSparseMatMul:
+        return SparseMatMul();
+      case OpKind::kSparseOuter:
+        return SparseOuter();
     }
     CHECK(false);
   }
@@ -462,6 +473,85 @@ class Lowering {
       cpu::AdamUpdate(*w + b, *dw + b, *m + b, *v + b, options, *w_out + b,
                       *m_out + b, *v_out + b, n);
     });
+  }
+
+  // fn(begin, end) over the rows of a sparse batch, which go in groups.
+  template <typename Fn>
+  Call BySparseRows(int64_t cols, Fn fn) const {
+    const int64_t groups = RowGrain(cols) / cpu::kSparseRows;
+    return [fn, rows = node_.types[0].dims[0],
+            grain = std::max<int64_t>(1, groups) * cpu::kSparseRows,
+            threads = threads_] { ParallelFor(threads, rows, grain, fn); };
+  }
+
+  Call GatherSparse() {
+    const int64_t cols = InType(0).dims[1];
+    CHECK(Cols(node_.types[0]) == cpu::SparseWidth(cols));
+    return BySparseRows(
+        cols,
+        [cols, alpha = node_.as<GatherSparseAttrs>().alpha,
+         table = In<uint8_t>(0), indices = In<int32_t>(1),
+         x = context_.Address<int32_t>(node_.result())](int64_t b, int64_t e) {
+          cpu::GatherSparse(*table, *indices, alpha, *x, cols, b, e);
+        });
+  }
+
+  // Splits as the dense product does, for the same reason.
+  Call SparseMatMul() {
+    const auto& attrs = node_.as<SparseMatMulAttrs>();
+    const TensorType& type = node_.types[0];
+    const int64_t rows = Rows(type), cols = Cols(type);
+    cpu::SparseMatMulArgs args = {};
+    args.k = Rows(InType(1));
+    args.ldw = args.ldy = cols;
+    args.act = ActOf(attrs.activation);
+    const auto run = [args, rows, cols, x = In<int32_t>(0), w = In(1),
+                      bias = attrs.bias ? In(2) : nullptr,
+                      y = Out()](int64_t row, int64_t row_end, int64_t col,
+                                 int64_t col_end) {
+      cpu::SparseMatMulArgs part = args;
+      part.x = *x;
+      part.w = *w + col;
+      part.y = *y + col;
+      part.n = col_end - col;
+      part.bias = bias == nullptr ? nullptr : *bias + col;
+      cpu::SparseMatMul(part, row, row_end);
+    };
+    if (rows < cols && cols >= 2 * kLineFloats * threads_) {
+      return ByCols(InType(0).num_elements(), cols,
+                    [run, rows](int64_t b, int64_t e) { run(0, rows, b, e); });
+    }
+    return BySparseRows(
+        cols, [run, cols](int64_t b, int64_t e) { run(b, e, 0, cols); });
+  }
+
+  // By columns: each needs the whole batch, and no two touch the same sums.
+  Call SparseOuter() {
+    const auto& attrs = node_.as<SparseOuterAttrs>();
+    cpu::SparseOuterArgs args = {};
+    args.rows = Rows(InType(0));
+    args.k = attrs.rows;
+    args.lddz = args.lddw = Cols(node_.types[0]);
+    return ByCols(InType(0).num_elements(), args.lddw,
+                  [args, x = In<int32_t>(0), dz = In(1),
+                   c = attrs.accumulate ? In(2) : nullptr,
+                   dw = Out()](int64_t begin, int64_t end) {
+                    cpu::SparseOuterArgs part = args;
+                    part.x = *x;
+                    part.dz = *dz + begin;
+                    part.dw = *dw + begin;
+                    part.n = end - begin;
+                    const size_t bytes = part.n * sizeof(float);
+                    for (int64_t r = 0; r < part.k; ++r) {
+                      float* row = part.dw + r * part.lddw;
+                      if (c == nullptr) {
+                        std::memset(row, 0, bytes);
+                      } else if (*c != *dw) {
+                        std::memcpy(row, *c + begin + r * part.lddw, bytes);
+                      }
+                    }
+                    cpu::SparseOuter(part);
+                  });
   }
 
   const LowerContext& context_;

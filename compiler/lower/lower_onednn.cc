@@ -126,6 +126,9 @@ class Lowering {
       case OpKind::kExchange:
       case OpKind::kLossGrad:
       case OpKind::kActivationGrad:
+      case OpKind::kGatherSparse:
+      case OpKind::kSparseMatMul:
+      case OpKind::kSparseOuter:
         return None();
     }
     CHECK(false);

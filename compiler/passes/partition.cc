@@ -329,13 +329,16 @@ class Search {
   State best_;
 };
 
+bool IsGather(const Node& node) {
+  return node.kind == OpKind::kGatherRows ||
+         node.kind == OpKind::kGatherConvert ||
+         node.kind == OpKind::kGatherSparse;
+}
+
 // Rows of the batch: what the indices of the gathers count; 0: none.
 int64_t BatchRows(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (node->kind == OpKind::kGatherRows ||
-        node->kind == OpKind::kGatherConvert) {
-      return node->operands[1].type().dims[0];
-    }
+    if (IsGather(*node)) return node->operands.back().type().dims[0];
   }
   return 0;
 }
@@ -366,11 +369,7 @@ int64_t TilesFor(int64_t rows, int64_t row_bytes,
 // The rows of the batch that a worker has in the largest part.
 int64_t WorkerRows(const Partition& partition, int64_t rows) {
   for (const auto& [node, strategy] : partition.strategies) {
-    if (node->kind != OpKind::kGatherRows &&
-        node->kind != OpKind::kGatherConvert) {
-      continue;
-    }
-    if (strategy.results[0] == Placement::Split(0)) {
+    if (IsGather(*node) && strategy.results[0] == Placement::Split(0)) {
       return (rows + partition.workers - 1) / partition.workers;
     }
   }

@@ -88,6 +88,19 @@ absl::StatusOr<bool> FuseUpdate(PassContext& context);
 // Precondition: the inner values have no other use.
 absl::StatusOr<bool> FuseGather(PassContext& context);
 
+// Where the options say that the table has zeros to skip: the batch's are left
+// out of the products that read it.
+//   %x = gather_convert(%images, %indices) {alpha=0.5}
+//   %a = matmul(%x, %w, %b) {bias=true, activation=relu}
+//   %w1 = matmul(%x, %d, %w) {trans_a=true, accumulate=true}
+// becomes
+//   %x = gather_sparse(%images, %indices) {alpha=0.5, nonzeros=8994156}
+//   %a = sparse_matmul(%x, %w, %b) {bias=true, activation=relu}
+//   %w1 = sparse_outer(%x, %d, %w) {rows=784, accumulate=true}
+// Refused where %x is an output or read by anything but these two products,
+// and for a gather_rows that no fusion turned into a gather_convert.
+absl::StatusOr<bool> SparsifyInput(PassContext& context);
+
 }  // namespace onestep
 
 #endif  // ONESTEP_COMPILER_PASSES_PASSES_H_

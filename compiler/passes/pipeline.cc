@@ -38,6 +38,9 @@ constexpr Pass kPasses[] = {
     {"fuse-bias-update", FuseBiasUpdate, true},
     // After fuse-bias-update: it is the one that may move nodes down.
     {"fuse-update", FuseUpdate, true},
+    // After the fusions, whose epilogues its products take over; no fusion
+    // itself, so that with fusion off it says why it does nothing.
+    {"sparse-input", SparsifyInput, false},
 };
 
 absl::Status CheckNames(const std::vector<std::string>& disabled,
@@ -75,7 +78,7 @@ absl::Status RunPass(Graph& graph, const Pass& pass,
                      const PipelineOptions& options, PassRecord& record) {
   const bool need_text = options.keep_text || options.check_reports;
   std::string before = need_text ? PrintGraph(graph) : "";
-  PassContext context{graph, {}};
+  PassContext context{graph, {}, options.sparse};
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(record.changed, pass.run(context));
   const std::chrono::duration<double, std::milli> ms =

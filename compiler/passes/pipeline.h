@@ -2,6 +2,7 @@
 #ifndef ONESTEP_COMPILER_PASSES_PIPELINE_H_
 #define ONESTEP_COMPILER_PASSES_PIPELINE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,18 @@
 
 namespace onestep {
 
+// What is known of the u8 table that the graph gathers its rows from.
+struct SparseInput {
+  int64_t nonzeros = 0;  // of its values; 0: it is to be read dense
+};
+
 // What a pass is given: the graph it changes and the place where it says
 // which fusion it refused and why.
 struct PassContext {
   Graph& graph;
   // "fuse %7: second use of %6 by gelu_grad"
   std::vector<std::string> refusals;
+  SparseInput sparse = {};
 
   void Refuse(std::string reason) { refusals.push_back(std::move(reason)); }
 };
@@ -43,6 +50,7 @@ struct PipelineOptions {
   std::string dump_dir = {};
   // Compare what a pass reports with the text before and after.
   bool check_reports = false;
+  SparseInput sparse = {};  // for sparse-input
 };
 
 // One pass of one run.

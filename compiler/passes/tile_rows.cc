@@ -28,12 +28,24 @@ int IndexOperand(const Node& node) {
   switch (node.kind) {
     case OpKind::kGatherRows:
     case OpKind::kGatherConvert:
+    case OpKind::kGatherSparse:
       return 1;
     case OpKind::kLossGrad:
       return node.as<LossGradAttrs>().gather ? 2 : -1;
     default:
       return -1;
   }
+}
+
+// Whether an op of these attributes can add to an operand, and now does.
+bool SetAccumulate(Attrs& attrs) {
+  if (auto* matmul = std::get_if<MatMulAttrs>(&attrs)) {
+    return matmul->accumulate = true;
+  }
+  if (auto* outer = std::get_if<SparseOuterAttrs>(&attrs)) {
+    return outer->accumulate = true;
+  }
+  return false;
 }
 
 class Tiler {
@@ -225,12 +237,9 @@ class Tiler {
       attrs = LocalAttrs(node, strategy, types);
     }
     SetBarrier(attrs, tile_);
-    const bool adds_up = node.kind == OpKind::kMatMul &&
-                         PartOf(node.result()) == Part::kSum && tile_ > 0;
-    if (adds_up) {
-      std::get<MatMulAttrs>(attrs).accumulate = true;
-      operands.push_back(whole_.at({&node, 0}));
-    }
+    const bool adds_up = tile_ > 0 && PartOf(node.result()) == Part::kSum &&
+                         SetAccumulate(attrs);
+    if (adds_up) operands.push_back(whole_.at({&node, 0}));
     Node* const twin =
         out_.Add(node.kind, std::move(operands), std::move(attrs)).node;
     twin->fused_from = node.fused_from;

@@ -65,6 +65,11 @@ void UnfuseUpdates(Graph& graph) {
       if (!attrs.accumulate) continue;
       attrs.accumulate = false;
       SplitAddition(graph, node, 0, attrs);
+    } else if (node->kind == OpKind::kSparseOuter) {
+      SparseOuterAttrs attrs = node->as<SparseOuterAttrs>();
+      if (!attrs.accumulate) continue;
+      attrs.accumulate = false;
+      SplitAddition(graph, node, 0, attrs);
     } else if (node->kind == OpKind::kLossGrad) {
       LossGradAttrs attrs = node->as<LossGradAttrs>();
       if (attrs.bias != BiasGrad::kUpdate) continue;

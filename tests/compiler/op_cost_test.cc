@@ -215,5 +215,39 @@ TEST(OpCostTest, ActivationGradAddsItsBiasSum) {
   EXPECT_EQ(cost.bytes, 4 * (3 * 3 * 17 + 17));
 }
 
+// 99 nonzeros in 9 rows: 11 a row, 44 of a batch of 4.
+TEST(OpCostTest, SparseOpsCountTheNonzerosOfTheTableOnAverage) {
+  const std::string leaves = R"(
+    %table = input u8[9,30]
+    %indices = input i32[4]
+    %w = input f32[30,7]
+    %b = input f32[7]
+    %dz = input f32[4,7]
+    %0 = gather_sparse(%table, %indices) {nonzeros=99} : i32[4,52]
+    )";
+  const OpCost gather = CostOf(leaves);
+  EXPECT_EQ(gather.flops, 0);
+  EXPECT_EQ(gather.bytes, 4 * 4 + 4 * 30 + 4 * 44);
+  const OpCost matmul = CostOf(
+      leaves +
+      "%1 = sparse_matmul(%0, %w, %b) {bias=true, activation=relu} : f32[4,7]");
+  EXPECT_EQ(matmul.flops, 2 * 44 * 7 + 2 * 4 * 7);
+  EXPECT_EQ(matmul.bytes, 4 * (44 + 30 * 7 + 7 + 4 * 7));
+  const OpCost outer = CostOf(
+      leaves +
+      "%1 = sparse_outer(%0, %dz, %w) {rows=30, accumulate=true} : f32[30,7]");
+  EXPECT_EQ(outer.flops, 2 * 44 * 7);
+  EXPECT_EQ(outer.bytes, 4 * (44 + 4 * 7 + 2 * 30 * 7));
+}
+
+TEST(OpCostTest, ASparseBatchOfAnUnknownTableIsTakenAsFull) {
+  EXPECT_EQ(CostOf(R"(
+    %x = input i32[4,52]
+    %w = input f32[30,7]
+    %0 = sparse_matmul(%x, %w) : f32[4,7])")
+                .flops,
+            2 * 4 * 30 * 7);
+}
+
 }  // namespace
 }  // namespace onestep

@@ -499,6 +499,61 @@ TEST(OpInferTest, ActivationGradRefusesOperandsItsAttributesDoNotName) {
                 "activation_grad: want an activation, got none");
 }
 
+// ---- sparse input ----------------------------------------------------------
+
+// Rows of 9 values take 16 + 2 * 3 + 16 words.
+TEST(OpInferTest, GatherSparseGivesRowsAsWideAsTheFormatNeeds) {
+  ExpectTypes(Infer(OpKind::kGatherSparse, {U8({99, 9}), I32({4})}),
+              {I32({4, 38})});
+}
+
+TEST(OpInferTest, GatherSparseRefusesOtherTables) {
+  ExpectRefused(Infer(OpKind::kGatherSparse, {F32({99, 9}), I32({4})}),
+                "gather_sparse: want table u8[N,K], indices i32[B], K up to "
+                "8388607, got f32[99,9], i32[4]");
+  ExpectRefused(Infer(OpKind::kGatherSparse, {U8({9}), I32({4})}),
+                "got u8[9], i32[4]");
+  ExpectRefused(Infer(OpKind::kGatherSparse, {U8({1, 1 << 23}), I32({4})}),
+                "got u8[1,8388608], i32[4]");
+}
+
+TEST(OpInferTest, SparseProductsFollowTheirAttributes) {
+  const TensorType x = I32({4, 38}), w = F32({9, 7}), dz = F32({4, 7});
+  ExpectTypes(Infer(OpKind::kSparseMatMul, {x, w}), {dz});
+  ExpectTypes(Infer(OpKind::kSparseMatMul, {x, w, F32({7})},
+                    SparseMatMulAttrs{.bias = true}),
+              {dz});
+  ExpectTypes(Infer(OpKind::kSparseOuter, {x, dz}, SparseOuterAttrs{.rows = 9}),
+              {w});
+  ExpectTypes(Infer(OpKind::kSparseOuter, {x, dz, w},
+                    SparseOuterAttrs{.rows = 9, .accumulate = true}),
+              {w});
+}
+
+TEST(OpInferTest, SparseProductsRefuseOperandsTheyDoNotName) {
+  const TensorType x = I32({4, 38}), w = F32({9, 7}), dz = F32({4, 7});
+  ExpectRefused(Infer(OpKind::kSparseMatMul, {F32({4, 9}), w}),
+                "sparse_matmul: want x i32[B,width of K], w f32[K,C], got "
+                "f32[4,9], f32[9,7]");
+  ExpectRefused(Infer(OpKind::kSparseMatMul, {x, F32({10, 7})}),
+                "got i32[4,38], f32[10,7]");
+  ExpectRefused(Infer(OpKind::kSparseMatMul, {x, w, F32({9})},
+                      SparseMatMulAttrs{.bias = true}),
+                "w f32[K,C], bias f32[C], got i32[4,38], f32[9,7], f32[9]");
+  ExpectRefused(Infer(OpKind::kSparseOuter, {x, dz}),
+                "sparse_outer: want rows >= 1, got rows=0");
+  ExpectRefused(
+      Infer(OpKind::kSparseOuter, {x, dz}, SparseOuterAttrs{.rows = 10}),
+      "sparse_outer: want x i32[B,40], dz f32[B,C], got i32[4,38], "
+      "f32[4,7]");
+  ExpectRefused(
+      Infer(OpKind::kSparseOuter, {x, F32({5, 7})}, SparseOuterAttrs{9, false}),
+      "dz f32[B,C], got i32[4,38], f32[5,7]");
+  ExpectRefused(Infer(OpKind::kSparseOuter, {x, dz, F32({8, 7})},
+                      SparseOuterAttrs{9, true}),
+                "dz f32[B,C], c f32[9,C], got i32[4,38], f32[4,7], f32[8,7]");
+}
+
 // ---- all -------------------------------------------------------------------
 
 TEST(OpInferTest, TooFewOperandsAreRefusedBeforeTheRule) {

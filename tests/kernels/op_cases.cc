@@ -49,6 +49,29 @@ class Builder {
     return Leaf(I32({n}), Integers(bound - 1));
   }
 
+  // A sparse batch of `batch` rows out of `rows`, a third of whose bytes are
+  // not zero.
+  Value Sparse(int64_t batch, int64_t rows, int64_t cols) {
+    const Value table = Bytes({rows, cols});
+    for (double& byte : case_.bindings[table.node->name()]) {
+      if (rng_() % 3 != 0) byte = 0;
+    }
+    return case_.graph.Add(OpKind::kGatherSparse, {table, Below(batch, rows)},
+                           GatherSparseAttrs{1.0f / 255});
+  }
+
+  // The sparse batch leaves as its product with the unit matrix: dense.
+  void RunToDense(Value x, int64_t cols) {
+    Graph& g = case_.graph;
+    const Value unit = Leaf(F32({cols, cols}), Normal());
+    std::vector<double>& w = case_.bindings[unit.node->name()];
+    for (int64_t i = 0; i < cols * cols; ++i) w[i] = i % (cols + 1) == 0;
+    case_.name = absl::StrCat(x.node->def().name, " ", x.type().ToString());
+    g.AddResult("y0", g.Add(OpKind::kSparseMatMul, {x, unit}));
+    CHECK(g.Verify().ok());
+    fn_(case_);
+  }
+
   void Run(std::vector<Value> operands, Attrs attrs) {
     Graph& g = case_.graph;
     const Value first = g.Add(case_.op, std::move(operands), std::move(attrs));
@@ -321,6 +344,33 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
         b.Run(operands, a);
       }
       return;
+    case OpKind::kGatherSparse: {
+      Builder b = make();
+      b.RunToDense(b.Sparse(k, rows, cols), cols);
+      return;
+    }
+    case OpKind::kSparseMatMul:
+      for (bool bias : {false, true}) {
+        SparseMatMulAttrs a;
+        a.bias = bias;
+        a.activation = static_cast<Activation>((rows + cols + k + bias) % 5);
+        Builder b = make();
+        std::vector<Value> operands = {b.Sparse(rows, 5, k),
+                                       b.Float({k, cols})};
+        if (bias) operands.push_back(b.Float({cols}));
+        b.Run(operands, a);
+      }
+      return;
+    case OpKind::kSparseOuter: {
+      Builder b = make();
+      b.Run({b.Sparse(k, 5, rows), b.Float({k, cols})},
+            SparseOuterAttrs{rows, false});
+      Builder c = make();
+      const Value x = c.Sparse(k, 5, rows), dz = c.Float({k, cols});
+      const Value dw = c.Param({rows, cols});
+      c.RunUpdate({x, dz, dw}, {dw}, SparseOuterAttrs{rows, true});
+      return;
+    }
   }
 }
 

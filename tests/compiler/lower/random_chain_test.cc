@@ -57,5 +57,38 @@ TEST(RandomChainTest, FusedEqualsUnfusedEqualsTheOracle) {
   }
 }
 
+bool HasSparseProduct(const Graph& graph) {
+  return std::any_of(
+      graph.nodes().begin(), graph.nodes().end(),
+      [](const auto& node) { return node->kind == OpKind::kSparseMatMul; });
+}
+
+TEST(RandomChainTest, SparseEqualsTheOracle) {
+  MlpRandom random(11);
+  int sparse_graphs = 0;
+  for (int i = 0; i < kGraphs; ++i) {
+    RandomMlp mlp = MakeRandomMlp(random);
+    for (double& pixel : mlp.bindings.at("images")) {
+      if (!random.OneIn(3)) pixel = 0;
+    }
+    mlp.bindings = RoundToLeaves(mlp.graph, mlp.bindings);
+    ASSERT_OK_AND_ASSIGN(const TensorMap want,
+                         Evaluate(mlp.graph, mlp.bindings));
+    ASSERT_OK(RunPipeline(mlp.graph, {.sparse = {.nonzeros = 1}}));
+    SCOPED_TRACE(absl::StrCat("graph ", i, "\n", PrintGraph(mlp.graph)));
+    sparse_graphs += HasSparseProduct(mlp.graph);
+    ASSERT_OK_AND_ASSIGN(const TensorMap exact,
+                         Evaluate(mlp.graph, mlp.bindings));
+    ExpectNear(exact, want);
+    ASSERT_OK_AND_ASSIGN(
+        const TensorMap got,
+        RunChain(mlp.graph, mlp.bindings, KernelChoice::kBySize, 1 + i % 2));
+    ExpectNear(got, want);
+    if (HasFailure()) return;
+  }
+  // The others add the input to the first layer's result.
+  EXPECT_GT(sparse_graphs, kGraphs * 3 / 4);
+}
+
 }  // namespace
 }  // namespace onestep

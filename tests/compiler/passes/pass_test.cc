@@ -18,6 +18,8 @@ Node* OverwrittenParam(const Graph& graph, const Node& node) {
     in_place = node.as<LossGradAttrs>().bias == BiasGrad::kUpdate;
   } else if (node.kind == OpKind::kActivationGrad) {
     in_place = node.as<ActivationGradAttrs>().bias == BiasGrad::kUpdate;
+  } else if (node.kind == OpKind::kSparseOuter) {
+    in_place = node.as<SparseOuterAttrs>().accumulate;
   }
   if (!in_place) return nullptr;
   Node* const old = node.operands.back().node;
@@ -28,14 +30,15 @@ Node* OverwrittenParam(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-PassResult RunPass(PassFunction pass, absl::string_view text) {
+PassResult RunPass(PassFunction pass, absl::string_view text,
+                   const SparseInput& sparse) {
   PassResult result;
   absl::StatusOr<Graph> graph = ParseGraph(text);
   EXPECT_OK(graph);
   if (!graph.ok()) return result;
   result.graph = *std::move(graph);
   const std::string before = PrintGraph(result.graph);
-  PassContext context{result.graph, {}};
+  PassContext context{result.graph, {}, sparse};
   const absl::StatusOr<bool> changed = pass(context);
   EXPECT_OK(changed);
   EXPECT_OK(result.graph.Verify());
@@ -44,7 +47,7 @@ PassResult RunPass(PassFunction pass, absl::string_view text) {
   result.refusals = context.refusals;
   EXPECT_EQ(result.changed, result.text != before);
 
-  PassContext again{result.graph, {}};
+  PassContext again{result.graph, {}, sparse};
   const absl::StatusOr<bool> changed_again = pass(again);
   EXPECT_OK(changed_again);
   EXPECT_FALSE(changed_again.ok() && *changed_again) << "in the second run";

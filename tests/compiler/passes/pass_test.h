@@ -27,7 +27,8 @@ using PassFunction = absl::StatusOr<bool> (*)(PassContext&);
 // Runs `pass` over the graph `text`. Fails the test when the text does not
 // parse, the graph is broken after it, `changed` is not the truth, or a second
 // run changes the graph again.
-PassResult RunPass(PassFunction pass, absl::string_view text);
+PassResult RunPass(PassFunction pass, absl::string_view text,
+                   const SparseInput& sparse = {});
 
 // `text` with the numbers and the layout of PrintGraph.
 std::string Canonical(absl::string_view text);
