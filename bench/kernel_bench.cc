@@ -18,6 +18,7 @@
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/sparse.h"
 #include "kernels/cpu/update.h"
 #include "kernels/probe.h"
 
@@ -209,6 +210,72 @@ void BM_GatherConvert(State& state) {
   CountBytes(state, 5 * kBatch * kInputs);
 }
 BENCHMARK(BM_GatherConvert);
+
+// 1000 pictures in which a fifth of the pixels, in strokes of five, is not
+// zero.
+std::vector<uint8_t> Pictures() {
+  std::vector<uint8_t> table(1000 * kInputs);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const size_t row = i / kInputs, stroke = i % kInputs / 5;
+    if ((stroke * 7 + row) % 5 == 0) table[i] = static_cast<uint8_t>(i | 1);
+  }
+  return table;
+}
+
+void BM_GatherSparse(State& state) {
+  const std::vector<uint8_t> table = Pictures();
+  const std::vector<int32_t> rows = Labels(kBatch, 1000);
+  std::vector<int32_t> x(kBatch * SparseWidth(kInputs));
+  for (auto _ : state) {
+    GatherSparse(table.data(), rows.data(), 1 / 255.0f, x.data(), kInputs, 0,
+                 kBatch);
+  }
+  CountBytes(state, kBatch * kInputs);
+}
+BENCHMARK(BM_GatherSparse);
+
+// The sparse products; FLOP/s counts those of the nonzeros alone.
+void BM_Sparse(State& state) {
+  const int64_t n = state.range(0);
+  const bool gradient = state.range(1) != 0;
+  const std::vector<uint8_t> table = Pictures();
+  const std::vector<int32_t> rows = Labels(kBatch, 1000);
+  std::vector<int32_t> x(kBatch * SparseWidth(kInputs));
+  GatherSparse(table.data(), rows.data(), 1 / 255.0f, x.data(), kInputs, 0,
+               kBatch);
+  std::vector<float> w = Values(kInputs * n), bias = Values(n);
+  std::vector<float> y = Values(kBatch * n);
+  for (auto _ : state) {
+    if (gradient) {
+      SparseOuter({.x = x.data(),
+                   .dz = y.data(),
+                   .lddz = n,
+                   .dw = w.data(),
+                   .lddw = n,
+                   .rows = kBatch,
+                   .n = n,
+                   .k = kInputs});
+    } else {
+      SparseMatMul({.x = x.data(),
+                    .w = w.data(),
+                    .ldw = n,
+                    .y = y.data(),
+                    .ldy = n,
+                    .n = n,
+                    .k = kInputs,
+                    .bias = bias.data(),
+                    .act = Act::kRelu},
+                   0, kBatch);
+    }
+  }
+  const double nonzeros = kBatch * kInputs / 5.0;
+  state.counters["FLOP/s"] =
+      Counter(2.0 * nonzeros * static_cast<double>(n * state.iterations()),
+              Counter::kIsRate);
+}
+BENCHMARK(BM_Sparse)
+    ->ArgNames({"n", "grad"})
+    ->ArgsProduct({{kHidden / 2, kHidden}, {0, 1}});
 
 void BM_ReduceRows(State& state) {
   const int64_t cols = state.range(0);

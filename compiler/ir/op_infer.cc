@@ -433,12 +433,12 @@ absl::StatusOr<Types> InferActivationGrad(const Types& in, const Attrs& attrs) {
 }
 
 absl::StatusOr<Types> InferGatherSparse(const Types& in, const Attrs&) {
-  constexpr int64_t kMaxCols = (int64_t{1} << 23) - 1;
   if (!IsMatrix(in[0], DType::kU8) || !IsVector(in[1], DType::kI32) ||
-      in[0].dims[1] > kMaxCols) {
+      in[0].dims[1] > kMaxSparseCols) {
     return Wrong(
         OpKind::kGatherSparse,
-        absl::StrCat("table u8[N,K], indices i32[B], K up to ", kMaxCols), in);
+        absl::StrCat("table u8[N,K], indices i32[B], K up to ", kMaxSparseCols),
+        in);
   }
   return Types{I32({in[1].dims[0], SparseWidth(in[0].dims[1])})};
 }

@@ -23,6 +23,9 @@ constexpr int64_t SparseWidth(int64_t cols) {
   return 16 + (cols + 2) / 3 * 2 + 16;
 }
 
+// Rows of a sparse batch have at most this many values.
+inline constexpr int64_t kMaxSparseCols = (int64_t{1} << 23) - 1;
+
 // Unimplemented "<op>: has no gradient": the rule of leaves and kNoGrad ops.
 absl::StatusOr<std::vector<Value>> GradRefused(const GradContext& context);
 

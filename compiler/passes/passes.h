@@ -98,7 +98,8 @@ absl::StatusOr<bool> FuseGather(PassContext& context);
 //   %a = sparse_matmul(%x, %w, %b) {bias=true, activation=relu}
 //   %w1 = sparse_outer(%x, %d, %w) {rows=784, accumulate=true}
 // Refused where %x is an output or read by anything but these two products,
-// and for a gather_rows that no fusion turned into a gather_convert.
+// where its rows are longer than the format allows, and for a gather_rows that
+// no fusion turned into a gather_convert.
 absl::StatusOr<bool> SparsifyInput(PassContext& context);
 
 }  // namespace onestep

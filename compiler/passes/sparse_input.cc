@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/op_rules.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
@@ -69,6 +70,10 @@ bool MakeSparse(PassContext& context, Node* gather) {
     return refuse("a gather_rows, want a gather_convert, which fusion makes");
   }
   if (gather->kind != OpKind::kGatherConvert) return false;
+  if (rows.type().dims[1] > kMaxSparseCols) {
+    return refuse(absl::StrCat("want rows of up to ", kMaxSparseCols,
+                               " values, got ", rows.type().dims[1]));
+  }
   const std::string why = WhyDense(graph, rows);
   if (!why.empty()) return refuse(why);
   const GatherSparseAttrs attrs = {gather->as<ScaleAttrs>().alpha,

@@ -165,6 +165,18 @@ TEST(SparseInputTest, KeepsABatchInOtherProducts) {
              refusal);
 }
 
+TEST(SparseInputTest, KeepsRowsThatAreTooLong) {
+  ExpectKept(R"(graph {
+  %images = input u8[9,8388608]
+  %indices = input i32[4]
+  %w = input f32[8388608,2]
+  %0 = gather_convert(%images, %indices) : f32[4,8388608]
+  %1 = matmul(%0, %w) : f32[4,2]
+  result a = %1
+})",
+             "make %0 sparse: want rows of up to 8388607 values, got 8388608");
+}
+
 TEST(SparseInputTest, KeepsRowsThatNoFusionConverted) {
   ExpectKept(Text(R"(
   %0 = gather_rows(%images, %indices) : u8[4,3]
