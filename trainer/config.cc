@@ -123,6 +123,15 @@ const std::vector<Named<Kernels>>& Names() {
   return names;
 }
 
+template <>
+const std::vector<Named<InputMode>>& Names() {
+  static const std::vector<Named<InputMode>> names = {
+      {"auto", InputMode::kAuto},
+      {"dense", InputMode::kDense},
+      {"sparse", InputMode::kSparse}};
+  return names;
+}
+
 nlohmann::ordered_json ConfigToJson(const Config& config) {
   nlohmann::ordered_json json;
   json["data"] = config.data;
@@ -149,6 +158,10 @@ nlohmann::ordered_json ConfigToJson(const Config& config) {
   json["dispatch"] = NameOf(config.compile.dispatch);
   json["kernels"] = NameOf(config.compile.kernels);
   json["threads"] = config.compile.threads;
+  if (config.compile.affinity.kind != Affinity::kNone) {
+    json["affinity"] = ToString(config.compile.affinity);
+  }
+  json["input"] = NameOf(config.input);
   json["disable_pass"] = config.compile.disabled_passes;
   if (!config.out.empty()) json["out"] = config.out;
   return json;

@@ -16,6 +16,10 @@ namespace onestep {
 
 enum class Verb : uint8_t { kTrain, kEval, kPredict, kGraph, kBench, kInfo };
 
+// What the first layer's products walk: every value of the input, or its
+// nonzeros. kAuto: the faster, by autotune.h.
+enum class InputMode : uint8_t { kAuto, kDense, kSparse };
+
 // How the verb graph shows it: all of it in words, or the final graph drawn.
 enum class GraphFormat : uint8_t { kText, kDot, kSvg };
 
@@ -40,7 +44,9 @@ struct Config {
   int64_t patience = 0;  // epochs; 0: train them all
   uint64_t seed = 1;
 
-  CompileOptions compile;  // threads are never "auto" here
+  CompileOptions compile;  // threads: a number, whatever threads_auto says
+  bool threads_auto = true;
+  InputMode input = InputMode::kAuto;
   bool print_plan = false;
 
   std::string out;  // a folder; "": nothing is saved
@@ -89,6 +95,8 @@ template <>
 const std::vector<Named<Dispatch>>& Names();
 template <>
 const std::vector<Named<Kernels>>& Names();
+template <>
+const std::vector<Named<InputMode>>& Names();
 
 template <typename E>
 const char* NameOf(E value) {

@@ -124,9 +124,9 @@ Flags::Flags(Verb verb) {
   app_.footer(ExitCodeHelp());
   const bool builds = verb != Verb::kEval && verb != Verb::kPredict;
   const bool shows = verb == Verb::kGraph || verb == Verb::kBench;
-  if (shows) config_.model.widths = {784, 128, 10};  // no data is read
+  if (shows) config_.model.widths = {784, 128, 10};
   if (verb != Verb::kInfo) {
-    if (!shows) AddData();
+    if (verb != Verb::kGraph) AddData();
     if (builds) AddModel();
     if (builds) AddOptimizer();
     if (verb == Verb::kTrain) AddTraining();
@@ -145,8 +145,11 @@ Flags::Flags(Verb verb) {
 void Flags::AddData() {
   group_ = "Data";
   Text("--data", "DIR", &config_.data,
-       "Folder of IDX files, plain or .gz [$ONESTEP_DATA, ./data, the "
-       "system's Fashion-MNIST, a built-in set]");
+       config_.verb == Verb::kBench
+           ? "Folder of IDX files whose train rows are used [random rows, a "
+             "fifth of their values not 0]"
+           : "Folder of IDX files, plain or .gz [$ONESTEP_DATA, ./data, the "
+             "system's Fashion-MNIST, a built-in set]");
 }
 
 void Flags::AddModel() {
@@ -231,6 +234,8 @@ void Flags::AddModelFile() {
 
 void Flags::AddCompile() {
   CompileOptions& compile = config_.compile;
+  const bool trains =
+      config_.verb == Verb::kTrain || config_.verb == Verb::kGraph;
   group_ = "Compiler";
   if (config_.verb != Verb::kBench) {  // which compares the two
     Choice("--fuse", &compile.fuse,
@@ -240,12 +245,28 @@ void Flags::AddCompile() {
   Choice("--dispatch", &compile.dispatch, "How the step is launched");
   Choice("--kernels", &compile.kernels, "Which CPU kernels");
   Value("--threads", "N|auto",
-        absl::StrCat("CPU threads [auto: ", compile.threads, " here]"),
+        absl::StrCat("CPU threads; auto: the fastest of 1, 2, 4 ... in a "
+                     "train step, else ",
+                     compile.threads, " [auto]"),
         [this](const std::string& text) { return SetThreads(text); });
+  if (trains) {
+    Choice("--input", &config_.input,
+           "What the first layer's products walk: all values of the data, or "
+           "its nonzeros");
+  }
+  if (config_.verb != Verb::kEval && config_.verb != Verb::kPredict) {
+    Value("--affinity", "none|compact|LIST",
+          "CPUs of the workers of --dispatch single: any, one core each, or "
+          "as listed, like 0,2,4-7 [none]",
+          [this](const std::string& text) -> absl::Status {
+            ASSIGN_OR_RETURN(config_.compile.affinity, ParseAffinity(text));
+            return absl::OkStatus();
+          });
+  }
   Value("--disable-pass", "A,B",
         absl::StrCat("Compiler passes to leave out, of ", PassNames()),
         [this](const std::string& text) { return SetPasses(text); });
-  if (config_.verb == Verb::kTrain || config_.verb == Verb::kGraph) {
+  if (trains) {
     Text("--dump-ir", "DIR", &compile.dump_dir,
          "Write the graph after each pass there");
   }
@@ -314,7 +335,8 @@ void Flags::Switch(const std::string& flag, bool* value,
 }
 
 absl::Status Flags::SetThreads(const std::string& text) {
-  if (text == "auto") {
+  config_.threads_auto = text == "auto";
+  if (config_.threads_auto) {
     config_.compile.threads = DefaultThreads();
     return absl::OkStatus();
   }

@@ -23,6 +23,18 @@ std::string PassText(const PassRecord& pass) {
   return text;
 }
 
+// Where every value is, and the program of a worker.
+std::string TeamText(const Compiled& compiled) {
+  if (!compiled.team) return "";
+  const TeamReport& team = *compiled.team;
+  return absl::StrCat(
+      "\nplacement over ", team.partition.workers,
+      team.partition.workers == 1 ? " worker: " : " workers: ", team.exchanges,
+      team.exchanges == 1 ? " exchange" : " exchanges", " per step\n",
+      team.partition.ToString(), "\nprogram of worker 0\n",
+      PrintGraph(team.worker));
+}
+
 }  // namespace
 
 std::string PassesText(const std::vector<PassRecord>& passes) {
@@ -70,7 +82,7 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
   const Executable& executable = *compiled.executable;
   return absl::StrCat(
       "graph before the passes\n", before, "\n", PassesText(compiled.passes),
-      "\nmemory plan\n", executable.plan(), "\nsteps: ", executable.lowering(),
+      TeamText(compiled), "\nmemory plan\n", executable.plan(), "\nsteps: ", executable.lowering(),
       "\n", StepsText(executable.steps()), "\nunfused: ", unfused_ops,
       " ops -> ", title, ": ", executable.steps().size(), " steps\n");
 }

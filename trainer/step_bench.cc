@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
+#include "trainer/data/nonzeros.h"
 #include "trainer/data/random.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/peak.h"
@@ -27,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kRows = 48000;
 constexpr int64_t kTableBytes = int64_t{64} << 20;
 
-constexpr double kSampleSeconds = 2e-3;
+// A team takes its weights in and gives them back in each: 40 us.
+constexpr double kSampleSeconds = 10e-3;
 // Warm is who was not faster by this much in so many slices; or after so many
 // slices in all, on a machine that never comes to rest.
 constexpr double kWarmGain = 0.01;
@@ -46,17 +47,34 @@ constexpr double kMaxRetakeSeconds = 10;
 // Of the peak before the first sample, besides one between any two.
 constexpr int kPeakSamples = 30;
 
-enum Way : int { kUnfused, kLoops, kFused, kWays };
-constexpr const char* kWayNames[kWays] = {"unfused", "loops", "fused"};
+// The way that the others are compared with.
+constexpr char kFused[] = "fused";
 
-CompileOptions OptionsOf(Way way, const CompileOptions& given) {
-  CompileOptions options = given;
-  options.fuse = way == kFused;
-  if (way == kUnfused) options.kernels = Kernels::kOnednn;
-  if (way == kLoops) options.kernels = Kernels::kLoops;
-  if (way != kFused) options.dispatch = Dispatch::kOps;
-  options.dump_dir.clear();
-  return options;
+struct WayOptions {
+  const char* name;
+  CompileOptions compile;
+};
+
+// The first is how the textbook has it.
+std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
+  CompileOptions unfused = config.compile;
+  unfused.dump_dir.clear();
+  CompileOptions fused = unfused;
+  if (fused.dispatch == Dispatch::kAuto) fused.dispatch = Dispatch::kOps;
+  unfused.dispatch = Dispatch::kOps;
+  unfused.fuse = false;
+  unfused.kernels = Kernels::kOnednn;
+  CompileOptions loops = unfused;
+  loops.kernels = Kernels::kLoops;
+  CompileOptions single = fused;
+  single.dispatch = Dispatch::kSingle;
+  CompileOptions sparse = single;
+  sparse.sparse = {CountNonzeros(data)};
+  return {{"unfused", unfused},
+          {"loops", loops},
+          {kFused, fused},
+          {"single", single},
+          {"single_sparse", sparse}};
 }
 
 // High enough that a wrong gradient shows in the losses of the check.
@@ -82,79 +100,94 @@ int64_t InvoluntarySwitches() {
 
 class StepBench {
  public:
-  absl::Status Create(const Config& config, const Dataset& data, int64_t batch);
+  // Ways that cannot be run go to `refused`.
+  absl::Status Create(const Config& config, const Dataset& data, int64_t batch,
+                      std::vector<std::string>& refused);
   // The largest relative difference of two losses.
   absl::StatusOr<double> CheckLosses(OptimizerKind optimizer);
   absl::Status WarmUp();
   absl::Status Sample(Random& random, PeakProbe& peak);
-  StepTimes Times(Way way) const;
-  const std::vector<double>& samples(Way way) const { return us_[way]; }
+  std::vector<WayResult> Results(double flops) const;
   int64_t interrupted() const { return interrupted_; }
 
  private:
-  // Microseconds per step.
-  absl::StatusOr<double> Time(Way way, int64_t steps);
-  absl::StatusOr<double> TimeUndisturbed(Way way);
+  struct Way {
+    std::string name;
+    std::unique_ptr<StepSession> session;
+    int64_t steps = 1;  // of a sample
+    std::vector<double> us;
+  };
 
-  std::array<std::unique_ptr<StepSession>, kWays> sessions_;
-  std::array<int64_t, kWays> steps_ = {};  // of a sample
-  std::array<std::vector<double>, kWays> us_;
+  // Microseconds per step.
+  static absl::StatusOr<double> Time(Way& way);
+  absl::StatusOr<double> TimeUndisturbed(Way& way);
+
+  std::vector<Way> ways_;
   int64_t interrupted_ = 0;
   double retake_seconds_ = 0;
 };
 
 absl::Status StepBench::Create(const Config& config, const Dataset& data,
-                               int64_t batch) {
-  for (const Way way : {kUnfused, kLoops, kFused}) {
-    ASSIGN_OR_RETURN(
-        sessions_[way],
-        StepSession::Create(config.model, config.optimizer,
-                            OptionsOf(way, config.compile), data, batch));
+                               int64_t batch,
+                               std::vector<std::string>& refused) {
+  for (const WayOptions& way : WaysOf(config, data)) {
+    absl::StatusOr<std::unique_ptr<StepSession>> session =
+        StepSession::Create(config.model, config.optimizer, way.compile, data,
+                            batch);
+    const bool needed = way.compile.dispatch != Dispatch::kSingle;
+    if (absl::IsUnimplemented(session.status()) && !needed) {
+      refused.push_back(
+          absl::StrCat(way.name, ": ", session.status().message()));
+      continue;
+    }
+    RETURN_IF_ERROR(session.status());
+    ways_.push_back({way.name, *std::move(session), 1, {}});
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer) {
-  for (auto& session : sessions_) {
-    RETURN_IF_ERROR(session->Reset(CheckRate(optimizer)));
+  for (Way& way : ways_) {
+    RETURN_IF_ERROR(way.session->Reset(CheckRate(optimizer)));
   }
   double largest = 0;
   for (int step = 1; step <= kCheckedSteps; ++step) {
-    for (auto& session : sessions_) RETURN_IF_ERROR(session->Run(1));
-    const double want = sessions_[kUnfused]->loss();
-    for (const Way way : {kLoops, kFused}) {
-      const double got = sessions_[way]->loss();
+    for (Way& way : ways_) RETURN_IF_ERROR(way.session->Run(1));
+    const double want = ways_[0].session->loss();
+    for (const Way& way : ways_) {
+      const double got = way.session->loss();
       const double difference =
           std::abs(got - want) / std::max(std::abs(want), kLossFloor);
       largest = std::max(largest, difference);
       // Written so that nan is refused.
       if (difference <= kLossTolerance) continue;
-      return absl::InternalError(
-          absl::StrCat("bench: step ", step, ": want the unfused loss ", want,
-                       " within a share of ", kLossTolerance, ", got the ",
-                       kWayNames[way], " loss ", got));
+      return absl::InternalError(absl::StrCat(
+          "bench: step ", step, ": want the ", ways_[0].name, " loss ", want,
+          " within a share of ", kLossTolerance, ", got the ", way.name,
+          " loss ", got));
     }
   }
   return largest;
 }
 
-absl::StatusOr<double> StepBench::Time(Way way, int64_t steps) {
+absl::StatusOr<double> StepBench::Time(Way& way) {
   const Clock::time_point start = Clock::now();
-  RETURN_IF_ERROR(sessions_[way]->Run(steps));
+  RETURN_IF_ERROR(way.session->Run(way.steps));
   const std::chrono::duration<double, std::micro> us = Clock::now() - start;
-  return us.count() / static_cast<double>(steps);
+  return us.count() / static_cast<double>(way.steps);
 }
 
 absl::Status StepBench::WarmUp() {
-  for (const Way way : {kUnfused, kLoops, kFused}) {
-    RETURN_IF_ERROR(sessions_[way]->Reset(kTimingRate));
-    ASSIGN_OR_RETURN(double best_us, Time(way, 1));
+  for (Way& way : ways_) {
+    RETURN_IF_ERROR(way.session->Reset(kTimingRate));
+    way.steps = 1;
+    ASSIGN_OR_RETURN(double best_us, Time(way));
     int slices_without_gain = 0;
     for (int slice = 0;
          slice < kMaxWarmSlices && slices_without_gain < kWarmSlices; ++slice) {
-      steps_[way] =
+      way.steps =
           static_cast<int64_t>(std::ceil(kSampleSeconds * 1e6 / best_us));
-      ASSIGN_OR_RETURN(const double us, Time(way, steps_[way]));
+      ASSIGN_OR_RETURN(const double us, Time(way));
       const bool gain = us < best_us * (1 - kWarmGain);
       slices_without_gain = gain ? 0 : slices_without_gain + 1;
       best_us = std::min(best_us, us);
@@ -163,36 +196,56 @@ absl::Status StepBench::WarmUp() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> StepBench::TimeUndisturbed(Way way) {
+absl::StatusOr<double> StepBench::TimeUndisturbed(Way& way) {
   double fastest = std::numeric_limits<double>::infinity();
   for (int tries = 0; tries < kMaxTries; ++tries) {
     const int64_t switches = InvoluntarySwitches();
-    ASSIGN_OR_RETURN(const double us, Time(way, steps_[way]));
+    ASSIGN_OR_RETURN(const double us, Time(way));
     fastest = std::min(fastest, us);
     if (InvoluntarySwitches() == switches) return us;
     ++interrupted_;
-    retake_seconds_ += us * static_cast<double>(steps_[way]) * 1e-6;
+    retake_seconds_ += us * static_cast<double>(way.steps) * 1e-6;
     if (retake_seconds_ > kMaxRetakeSeconds) break;
   }
   return fastest;
 }
 
 absl::Status StepBench::Sample(Random& random, PeakProbe& peak) {
-  for (const int32_t way : random.Permutation(kWays)) {
-    ASSIGN_OR_RETURN(const double us, TimeUndisturbed(static_cast<Way>(way)));
-    us_[way].push_back(us);
+  for (const int32_t i : random.Permutation(std::ssize(ways_))) {
+    ASSIGN_OR_RETURN(const double us, TimeUndisturbed(ways_[i]));
+    ways_[i].us.push_back(us);
   }
   peak.Sample();
   return absl::OkStatus();
 }
 
-StepTimes StepBench::Times(Way way) const {
-  return {Median(us_[way]), Percentile(us_[way], 0.05),
-          Percentile(us_[way], 0.95),
-          sessions_[way]->executable().dispatches()};
+std::vector<WayResult> StepBench::Results(double flops) const {
+  const auto fused =
+      std::find_if(ways_.begin(), ways_.end(),
+                   [](const Way& way) { return way.name == kFused; });
+  std::vector<WayResult> results;
+  for (const Way& way : ways_) {
+    WayResult& result = results.emplace_back();
+    const Executable& executable = way.session->executable();
+    result.name = way.name;
+    result.times = {Median(way.us), Percentile(way.us, 0.05),
+                    Percentile(way.us, 0.95), executable.dispatches()};
+    result.ratio = RatioOfMedians(way.us, fused->us);
+    result.gflops = flops / result.times.median_us * 1e-3;
+    result.lowering = executable.lowering();
+  }
+  return results;
 }
 
 }  // namespace
+
+const WayResult& BenchRow::Way(absl::string_view name) const {
+  const auto it =
+      std::find_if(ways.begin(), ways.end(),
+                   [&](const WayResult& way) { return way.name == name; });
+  CHECK(it != ways.end());
+  return *it;
+}
 
 Dataset BenchRows(const ModelSpec& model, int64_t batch) {
   const int64_t fit = std::min(kRows, kTableBytes / model.features());
@@ -204,10 +257,10 @@ absl::StatusOr<BenchRow> BenchStep(
     const Config& config, const Dataset& data, int64_t batch,
     const std::function<void(const std::string&)>& progress) {
   progress("compile and compare losses");
-  StepBench bench;
-  RETURN_IF_ERROR(bench.Create(config, data, batch));
   BenchRow row;
   row.batch = batch;
+  StepBench bench;
+  RETURN_IF_ERROR(bench.Create(config, data, batch, row.refused));
   ASSIGN_OR_RETURN(row.loss_difference,
                    bench.CheckLosses(config.optimizer.kind));
   progress("warm up");
@@ -219,13 +272,7 @@ absl::StatusOr<BenchRow> BenchStep(
     progress(absl::StrCat("sample ", i + 1, " of ", config.samples));
     RETURN_IF_ERROR(bench.Sample(random, peak));
   }
-  row.unfused = bench.Times(kUnfused);
-  row.loops = bench.Times(kLoops);
-  row.fused = bench.Times(kFused);
-  row.ratio = RatioOfMedians(bench.samples(kUnfused), bench.samples(kFused));
-  row.loops_ratio =
-      RatioOfMedians(bench.samples(kLoops), bench.samples(kFused));
-  row.gflops = TextbookFlops(config.model, batch) / row.fused.median_us * 1e-3;
+  row.ways = bench.Results(TextbookFlops(config.model, batch));
   row.peak_gflops = peak.best_gflops();
   row.interrupted = bench.interrupted();
   return row;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times a train step compiled in three ways, each on equal terms:
+// Times a train step compiled in several ways, each on equal terms:
 //   unfused  one oneDNN primitive per textbook op: how a framework runs it
 //   loops    our own loop per textbook op, so that what fusion brings is not
 //            mistaken for what the library's dispatch costs
-//   fused    as --kernels and --disable-pass say
+//   fused    the fused chain, as --kernels and --disable-pass say
+//   single   the same graph in one dispatch: the team program
+//   single_sparse  likewise, over the nonzeros of the input
 #ifndef ONESTEP_TRAINER_STEP_BENCH_H_
 #define ONESTEP_TRAINER_STEP_BENCH_H_
 
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
 #include "trainer/statistics.h"
@@ -24,15 +27,24 @@ struct StepTimes {
   int64_t dispatches = 0;  // per step
 };
 
+struct WayResult {
+  std::string name;
+  StepTimes times;
+  Interval ratio;     // its time / that of fused
+  double gflops = 0;  // by TextbookFlops
+  std::string lowering;
+};
+
 struct BenchRow {
   int64_t batch = 0;
-  StepTimes unfused, loops, fused;
-  Interval ratio;              // unfused / fused
-  Interval loops_ratio;        // loops / fused
-  double gflops = 0;           // of the fused step, by TextbookFlops
-  double peak_gflops = 0;      // the best of samples between those of the steps
+  std::vector<WayResult> ways;
+  std::vector<std::string> refused;  // "single: ..." ways that cannot be run
+  double peak_gflops = 0;  // the best of samples between those of the steps
   double loss_difference = 0;  // the largest of the check, relative
   int64_t interrupted = 0;     // tries during which the kernel took a core
+
+  // REQUIRES: the way was run.
+  const WayResult& Way(absl::string_view name) const;
 };
 
 // Steps of each way that must have the same losses before anything is timed,
@@ -46,9 +58,9 @@ inline constexpr float kTimingRate = 1e-6f;
 // and at least `batch`. REQUIRES: the model has widths.
 Dataset BenchRows(const ModelSpec& model, int64_t batch);
 
-// Compiles the three, checks their losses, warms them up, and takes
+// Compiles them, checks their losses, warms them up, and takes
 // config.samples samples of each, in turn and in random order, of at least
-// two milliseconds each. What a step does, the fetch of its rows included, is
+// ten milliseconds each. What a step does, the fetch of its rows included, is
 // what it does in a training run. `progress` is told what is being done.
 // REQUIRES: batch <= data.rows. Internal when losses differ.
 absl::StatusOr<BenchRow> BenchStep(

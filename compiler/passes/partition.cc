@@ -243,6 +243,8 @@ class Search {
     if (held.has(form)) return true;
     const double bytes = static_cast<double>(value.type().bytes());
     if (held.has(kWhole)) {
+      // Its rows are packed in groups: no worker can take some of them.
+      if (value.node->kind == OpKind::kGatherSparse) return false;
       held.Set(form, held.level[kWhole]);
       if (form != kSum) {
         state.us += kNodeUs + 2 * bytes / workers_ / kCacheBytesPerUs;

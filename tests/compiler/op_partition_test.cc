@@ -235,6 +235,9 @@ TEST(OpPartitionTest, WorkersGetTheWholesResultsByEveryStrategy) {
   std::set<std::string> listed, run;
   ForEachOpCase([&](const OpCase& c) {
     const Node& node = NodeOf(c);
+    // What gather_sparse makes has no rows in memory to be cut:
+    // random_team_test.cc runs its users.
+    if (c.op == OpKind::kSparseMatMul || c.op == OpKind::kSparseOuter) return;
     const std::vector<Tensor> in = OperandsOf(node, c.bindings);
     for (const Strategy& strategy : node.def().partition(node)) {
       const std::string text =

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step_bench.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/status_matchers.h"
 #include "trainer/commands/commands.h"
@@ -31,7 +33,7 @@ void CheckTimes(const StepTimes& times) {
   EXPECT_GT(times.dispatches, 0);
 }
 
-TEST(StepBenchTest, TimesAllThreeWays) {
+TEST(StepBenchTest, TimesAllWays) {
   const Config config = Small();
   const Dataset data = BenchRows(config.model, 8);
   std::vector<std::string> said;
@@ -40,21 +42,27 @@ TEST(StepBenchTest, TimesAllThreeWays) {
                          said.push_back(text);
                        }));
   EXPECT_EQ(row.batch, 8);
-  CheckTimes(row.unfused);
-  CheckTimes(row.loops);
-  CheckTimes(row.fused);
-  EXPECT_EQ(row.unfused.dispatches, row.loops.dispatches);
-  EXPECT_LT(row.fused.dispatches, row.unfused.dispatches);
-  EXPECT_DOUBLE_EQ(row.ratio.value,
-                   row.unfused.median_us / row.fused.median_us);
-  EXPECT_LE(row.ratio.low, row.ratio.high);
-  EXPECT_GT(row.gflops, 0);
-  EXPECT_LT(row.gflops, row.peak_gflops);
+  ASSERT_EQ(row.ways.size(), 5u);
+  for (const WayResult& way : row.ways) {
+    SCOPED_TRACE(way.name);
+    CheckTimes(way.times);
+    EXPECT_DOUBLE_EQ(way.ratio.value,
+                     way.times.median_us / row.Way("fused").times.median_us);
+    EXPECT_LE(way.ratio.low, way.ratio.high);
+    EXPECT_GT(way.gflops, 0);
+    EXPECT_LT(way.gflops, row.peak_gflops);
+  }
+  EXPECT_EQ(row.Way("unfused").times.dispatches,
+            row.Way("loops").times.dispatches);
+  EXPECT_LT(row.Way("fused").times.dispatches,
+            row.Way("unfused").times.dispatches);
+  EXPECT_EQ(row.Way("single").times.dispatches, 1);
+  EXPECT_THAT(row.refused, testing::IsEmpty());
   EXPECT_LE(row.loss_difference, kLossTolerance);
   EXPECT_EQ(said.back(), "sample 3 of 3");
 }
 
-TEST(StepBenchTest, EveryOptimizerHasTheSameLossesBothWays) {
+TEST(StepBenchTest, EveryOptimizerHasTheSameLossesAllWays) {
   Config config = Small();
   config.samples = 1;
   const Dataset data = BenchRows(config.model, 8);
@@ -89,28 +97,15 @@ TEST(BenchCommandTest, JsonHasTheDocumentedKeys) {
   EXPECT_EQ(json.at("threads"), 1);
   ASSERT_EQ(json.at("rows").size(), 2u);
   for (const auto& row : json["rows"]) {
-    for (const char* key : {"batch",
-                            "unfused_us",
-                            "unfused_p5_us",
-                            "unfused_p95_us",
-                            "dispatches_unfused",
-                            "loops_us",
-                            "loops_p5_us",
-                            "loops_p95_us",
-                            "dispatches_loops",
-                            "fused_us",
-                            "fused_p5_us",
-                            "fused_p95_us",
-                            "dispatches_fused",
-                            "ratio",
-                            "ratio_low",
-                            "ratio_high",
-                            "loops_ratio",
-                            "loops_ratio_low",
-                            "loops_ratio_high",
-                            "gflops",
-                            "peak_share"}) {
-      EXPECT_TRUE(row.contains(key) && row[key].is_number()) << key;
+    for (const char* way :
+         {"unfused", "loops", "fused", "single", "single_sparse"}) {
+      for (const char* key : {"_us", "_p5_us", "_p95_us", "_ratio",
+                              "_ratio_low", "_ratio_high", "_gflops",
+                              "_peak_share"}) {
+        const std::string name = absl::StrCat(way, key);
+        EXPECT_TRUE(row.contains(name) && row[name].is_number()) << name;
+      }
+      EXPECT_TRUE(row.contains(absl::StrCat("dispatches_", way)));
     }
   }
   EXPECT_EQ(json["rows"][1]["batch"], 3);

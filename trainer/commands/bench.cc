@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,8 @@
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/data/nonzeros.h"
+#include "trainer/load_data.h"
 #include "trainer/step_bench.h"
 #include "trainer/step_session.h"
 
@@ -35,20 +38,47 @@ class StatusLine {
   const bool terminal_ = isatty(STDERR_FILENO) == 1;
 };
 
-absl::StatusOr<std::vector<BenchRow>> BenchAll(const Config& config) {
-  const Dataset data = BenchRows(
-      config.model,
-      *std::max_element(config.batches.begin(), config.batches.end()));
-  StatusLine line;
+// The rows of --data, or made ones.
+absl::StatusOr<Dataset> RowsFor(const Config& config) {
+  const int64_t most =
+      *std::max_element(config.batches.begin(), config.batches.end());
+  if (config.data.empty()) return BenchRows(config.model, most);
+  ASSIGN_OR_RETURN(Dataset data, LoadSubset(config, Subset::kTrain,
+                                            config.model.classes()));
+  if (data.features != config.model.features()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model: want ", data.features, " features, as ",
+                     data.source, " has, got ", config.model.features()));
+  }
+  if (most > data.rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch: want at most ", data.rows, ", the rows of ",
+                     data.source, ", got ", most));
+  }
+  return data;
+}
+
+struct BenchRun {
   std::vector<BenchRow> rows;
+  std::string source;
+  double density = 0;  // of the rows
+};
+
+absl::StatusOr<BenchRun> BenchAll(const Config& config) {
+  ASSIGN_OR_RETURN(const Dataset data, RowsFor(config));
+  StatusLine line;
+  BenchRun run;
+  run.source = data.source;
+  run.density = Density(data);
   for (const int64_t batch : config.batches) {
     const auto progress = [&](const std::string& text) {
       line.Show(absl::StrCat("batch ", batch, ": ", text));
     };
-    ASSIGN_OR_RETURN(BenchRow row, BenchStep(config, data, batch, progress));
-    rows.push_back(row);
+    ASSIGN_OR_RETURN(BenchRow row,
+                     BenchStep(config, data, batch, progress));
+    run.rows.push_back(row);
   }
-  return rows;
+  return run;
 }
 
 // One peak for the whole run: that of a quiet moment is everyone's.
@@ -60,80 +90,81 @@ double PeakOf(const std::vector<BenchRow>& rows) {
 
 Json ToJson(const BenchRow& row, double peak_gflops) {
   Json json = {{"batch", row.batch}};
-  const auto add_times = [&json](const std::string& name,
-                                 const StepTimes& times) {
-    json[name + "_us"] = times.median_us;
-    json[name + "_p5_us"] = times.p5_us;
-    json[name + "_p95_us"] = times.p95_us;
-    json["dispatches_" + name] = times.dispatches;
-  };
-  const auto add_ratio = [&json](const std::string& name,
-                                 const Interval& ratio) {
-    json[name] = ratio.value;
-    json[name + "_low"] = ratio.low;
-    json[name + "_high"] = ratio.high;
-  };
-  add_times("unfused", row.unfused);
-  add_times("loops", row.loops);
-  add_times("fused", row.fused);
-  add_ratio("ratio", row.ratio);
-  add_ratio("loops_ratio", row.loops_ratio);
-  json["gflops"] = row.gflops;
-  json["peak_share"] = row.gflops / peak_gflops;
+  for (const WayResult& way : row.ways) {
+    json[way.name + "_us"] = way.times.median_us;
+    json[way.name + "_p5_us"] = way.times.p5_us;
+    json[way.name + "_p95_us"] = way.times.p95_us;
+    json["dispatches_" + way.name] = way.times.dispatches;
+    json[way.name + "_ratio"] = way.ratio.value;
+    json[way.name + "_ratio_low"] = way.ratio.low;
+    json[way.name + "_ratio_high"] = way.ratio.high;
+    json[way.name + "_gflops"] = way.gflops;
+    json[way.name + "_peak_share"] = way.gflops / peak_gflops;
+    json[way.name + "_lowering"] = way.lowering;
+  }
+  json["refused"] = row.refused;
   json["loss_difference"] = row.loss_difference;
   json["interrupted"] = row.interrupted;
   return json;
 }
 
-Json ToJson(const Config& config, const std::vector<BenchRow>& rows) {
-  const double peak = PeakOf(rows);
+Json ToJson(const Config& config, const BenchRun& run) {
+  const double peak = PeakOf(run.rows);
   Json json;
   json["model"] = config.model.ToString();
   json["optimizer"] = NameOf(config.optimizer.kind);
+  json["data"] = run.source;
+  json["density"] = run.density;
   json["threads"] = config.compile.threads;
+  json["affinity"] = ToString(config.compile.affinity);
   json["samples"] = config.samples;
   json["lr"] = kTimingRate;
   json["peak_gflops"] = peak;
   json["rows"] = Json::array();
-  for (const BenchRow& row : rows) json["rows"].push_back(ToJson(row, peak));
+  for (const BenchRow& row : run.rows) {
+    json["rows"].push_back(ToJson(row, peak));
+  }
   return json;
 }
 
 // A line of one way to run the step.
-std::string LineOf(const char* name, const StepTimes& times,
-                   const std::string& ratio, double flops, double peak) {
-  const double gflops = flops / times.median_us * 1e-3;
-  return absl::StrFormat("%-7s %9.2f %9.2f %9.2f %5d  %-19s %7.1f %4.0f %%\n",
-                         name, times.median_us, times.p5_us, times.p95_us,
-                         times.dispatches, ratio, gflops, 100 * gflops / peak);
+std::string LineOf(const WayResult& way, double peak) {
+  return absl::StrFormat(
+      "%-13s %9.2f %9.2f %9.2f %5d  %-19s %7.1f %4.0f %%\n", way.name,
+      way.times.median_us, way.times.p5_us, way.times.p95_us,
+      way.times.dispatches,
+      way.name == "fused"
+          ? ""
+          : absl::StrFormat("%.2f (%.2f to %.2f)", way.ratio.value,
+                            way.ratio.low, way.ratio.high),
+      way.gflops, 100 * way.gflops / peak);
 }
 
-std::string ToText(const Interval& ratio) {
-  return absl::StrFormat("%.2f (%.2f to %.2f)", ratio.value, ratio.low,
-                         ratio.high);
-}
-
-std::string ToText(const Config& config, const std::vector<BenchRow>& rows) {
-  const double peak = PeakOf(rows);
+std::string ToText(const Config& config, const BenchRun& run) {
+  const double peak = PeakOf(run.rows);
   double difference = 0;
   int64_t interrupted = 0;
   std::string table =
-      "  batch step    median us        p5       p95 calls  to fused (95 %)"
-      "     GFLOP/s   peak\n";
-  for (const BenchRow& row : rows) {
+      "  batch step          median us        p5       p95 calls  of fused "
+      "(95 %)       GFLOP/s   peak\n";
+  for (const BenchRow& row : run.rows) {
     difference = std::max(difference, row.loss_difference);
     interrupted += row.interrupted;
-    const double flops = TextbookFlops(config.model, row.batch);
-    absl::StrAppendFormat(
-        &table, "%7d %s        %s        %s", row.batch,
-        LineOf("unfused", row.unfused, ToText(row.ratio), flops, peak),
-        LineOf("loops", row.loops, ToText(row.loops_ratio), flops, peak),
-        LineOf("fused", row.fused, "", flops, peak));
+    std::string batch = absl::StrFormat("%7d ", row.batch);
+    for (const WayResult& way : row.ways) {
+      absl::StrAppend(&table, std::exchange(batch, "        "),
+                      LineOf(way, peak));
+    }
+    for (const std::string& refused : row.refused) {
+      absl::StrAppend(&table, "        ", refused, "\n");
+    }
   }
   return absl::StrCat(
       "bench: ", config.model.ToString(), ", ", NameOf(config.model.activation),
       ", ", NameOf(config.model.loss), ", ", NameOf(config.optimizer.kind),
       ", threads ", config.compile.threads, "\n",
+      absl::StrFormat("rows: %s, %.1f %% of the values are not zero\n",
+                      run.source, 100 * run.density),
       absl::StrFormat("peak %.1f GFLOP/s: multiply-adds in registers, the best "
                       "of samples in between\n",
                       peak),
@@ -142,18 +173,19 @@ std::string ToText(const Config& config, const std::vector<BenchRow>& rows) {
                       kCheckedSteps, difference, kLossTolerance),
       config.samples, " samples of each step, in random order; ", interrupted,
       " more tries, as the kernel interrupted\n",
-      "unfused: a oneDNN primitive per op; loops: a loop of ours per op\n",
-      "GFLOP/s counts the textbook step's matmuls; the learning rate while "
-      "timing is ",
+      "unfused: a oneDNN primitive per op; loops: a loop of ours per op;\n"
+      "fused: the fused chain; single: one dispatch, the team program\n",
+      "GFLOP/s counts the textbook step's matmuls, also where nonzeros alone "
+      "are read;\nthe learning rate while timing is ",
       kTimingRate, "\n\n", table);
 }
 
 }  // namespace
 
 absl::Status RunBench(const Config& config, Console& console) {
-  ASSIGN_OR_RETURN(const std::vector<BenchRow> rows, BenchAll(config));
-  console.Print(config.json ? absl::StrCat(ToJson(config, rows).dump(2), "\n")
-                            : ToText(config, rows));
+  ASSIGN_OR_RETURN(const BenchRun run, BenchAll(config));
+  console.Print(config.json ? absl::StrCat(ToJson(config, run).dump(2), "\n")
+                            : ToText(config, run));
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
+#include "trainer/autotune.h"
 #include "trainer/commands/commands.h"
 #include "trainer/evaluate.h"
 #include "trainer/interrupt.h"
@@ -90,6 +91,7 @@ class TrainCommand {
   Config config_;
   Console& console_;
   TrainingData data_;
+  AutoChoice auto_;
   std::unique_ptr<TrainLoop> loop_;
   std::unique_ptr<Evaluator> validation_, test_;
   std::unique_ptr<Progress> progress_;
@@ -105,6 +107,7 @@ absl::Status TrainCommand::Run() {
     RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
   }
   ASSIGN_OR_RETURN(data_, LoadTrainingData(config_));
+  ASSIGN_OR_RETURN(auto_, SettleAuto(config_, data_.train));
   if (!config_.json) PrintConfig();
   RETURN_IF_ERROR(Compile());
   if (!config_.json) PrintCompiled();
@@ -222,6 +225,11 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
       json["test_loss"] = test->loss;
     }
     json["dispatch"] = NameOf(loop_->step().dispatch);
+    json["density"] = auto_.density;
+    json["auto"] = nullptr;
+    if (!auto_.candidates.empty()) {
+      json["auto"] = FlagsOf(auto_.candidates[0]);
+    }
     json["lowering"] = executable.lowering();
     if (config_.print_plan) json["plan"] = executable.plan();
     console_.Print(absl::StrCat(json.dump(2), "\n"));
@@ -252,10 +260,12 @@ absl::Status TrainCommand::Explain(const absl::Status& status) const {
 void TrainCommand::PrintConfig() {
   console_.Print(absl::StrFormat(
       "onestep %s\n%s  %-13s %d train, %d validation, %d test\n"
-      "  %-13s %d\n",
+      "  %-13s %d\n"
+      "  %-13s %.1f %% of the input's values are not zero\n%s",
       Version(), ConfigTable(config_), "rows", data_.split.train_rows,
       data_.split.validation_rows, data_.test.rows, "parameters",
-      config_.model.num_parameters()));
+      config_.model.num_parameters(), "density", 100 * auto_.density,
+      AutoText(auto_)));
   console_.Flush();
 }
 

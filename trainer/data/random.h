@@ -49,9 +49,9 @@ class Random {
   uint64_t Below(uint64_t n) {
     CHECK(n > 0);
     // The first 2^64 mod n values would make some remainders more likely.
-    const uint64_t reject = -n % n;
+    // They are below n: others are spared the division.
     uint64_t x = Next();
-    while (x < reject) x = Next();
+    while (x < n && x < -n % n) x = Next();
     return x % n;
   }
 

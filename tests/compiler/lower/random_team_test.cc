@@ -29,13 +29,22 @@ void ExpectNear(const TensorMap& got, const TensorMap& want) {
   }
 }
 
+bool HasSparseProduct(const Graph& graph) {
+  return std::any_of(
+      graph.nodes().begin(), graph.nodes().end(),
+      [](const auto& node) { return node->kind == OpKind::kSparseMatMul; });
+}
+
 TEST(RandomTeamTest, EqualsTheOracleWhateverThePlacement) {
   MlpRandom random(11);
   std::set<int> exchanges;
-  int64_t tiled = 0;
+  int64_t tiled = 0, sparse = 0;
   for (int i = 0; i < kGraphs; ++i) {
     RandomMlp mlp = MakeRandomMlp(random);
     mlp.bindings = RoundToLeaves(mlp.graph, mlp.bindings);
+    for (double& pixel : mlp.bindings["images"]) {
+      if (random.OneIn(2)) pixel = 0;
+    }
     SCOPED_TRACE(absl::StrCat("graph ", i, "\n", PrintGraph(mlp.graph)));
     ASSERT_OK_AND_ASSIGN(const TensorMap want,
                          Evaluate(mlp.graph, mlp.bindings));
@@ -43,7 +52,9 @@ TEST(RandomTeamTest, EqualsTheOracleWhateverThePlacement) {
       Graph graph = mlp.graph.Clone();
       PipelineOptions pipeline;
       pipeline.fuse = fuse;
+      if (random.OneIn(2)) pipeline.sparse.nonzeros = 1;
       ASSERT_OK(RunPipeline(graph, pipeline));
+      sparse += HasSparseProduct(graph);
       for (const int workers : {1, 2, 3}) {
         for (const uint64_t shuffle : {0, 1 + 2 * i, 2 + 2 * i}) {
           TeamOptions options;
@@ -71,6 +82,7 @@ TEST(RandomTeamTest, EqualsTheOracleWhateverThePlacement) {
   }
   EXPECT_GT(exchanges.size(), 4u);
   EXPECT_GT(tiled, kGraphs);
+  EXPECT_GT(sparse, kGraphs / 5);
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_AUTOTUNE_H_
+#define ONESTEP_TRAINER_AUTOTUNE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/config.h"
+#include "trainer/data/dataset.h"
+
+namespace onestep {
+
+// One way to run the step, and what it took.
+struct AutoCandidate {
+  Dispatch dispatch = Dispatch::kOps;
+  int threads = 1;
+  InputMode input = InputMode::kDense;
+  double us = 0;  // a step, the fastest of some samples
+};
+
+struct AutoChoice {
+  double density = 0;  // of the input: the share of its values that is not 0
+  // The fastest first; empty when nothing was left to choose.
+  std::vector<AutoCandidate> candidates;
+  std::vector<std::string> refused;  // "single: ..." what could not be tried
+  bool cached = false;
+};
+
+// Density of the input from which on nonzeros are not tried: a product over
+// nonzeros moves a row of weights for each, a dense one uses each row many
+// times. Measured on Zen 5; see bench/NOTES.md.
+inline constexpr double kSparseDensity = 0.4;
+
+// Settles --dispatch, --threads and --input where they are auto, by timing
+// the real step on `data`, and writes them into `config`. The choice is kept
+// in a file, by machine, graph, data density and version, so that a repeated
+// run makes the same and repeats its bits: $ONESTEP_CACHE, else
+// $XDG_CACHE_HOME/onestep, else ~/.cache/onestep, in it auto.json. A file that
+// cannot be read or written is said on stderr and does without.
+//
+// With a sparse input, given or chosen, config.compile.sparse says so.
+// REQUIRES: config.model has widths.
+absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data);
+
+// "--dispatch single --threads 2 --input sparse".
+std::string FlagsOf(const AutoCandidate& candidate);
+
+// For people: a line with the flags and what the others took.
+std::string AutoText(const AutoChoice& choice);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_AUTOTUNE_H_
