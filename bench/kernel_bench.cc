@@ -243,8 +243,9 @@ void BM_Sparse(State& state) {
   std::vector<int32_t> x(kBatch * SparseWidth(kInputs));
   GatherSparse(table.data(), rows.data(), 1 / 255.0f, x.data(), kInputs, 0,
                kBatch);
-  std::vector<float> w = Values(kInputs * n), bias = Values(n);
-  std::vector<float> y = Values(kBatch * n);
+  const auto bias = Values(n);
+  auto w = Values(kInputs * n);
+  auto y = Values(kBatch * n);
   for (auto _ : state) {
     if (gradient) {
       SparseOuter({.x = x.data(),

@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<Chain>> Chain::Create(std::vector<Slot> slots,
   ASSIGN_OR_RETURN(chain->arena_, Buffer::Create(arena_bytes));
   chain->slots_ = std::move(slots);
   chain->addresses_.resize(chain->slots_.size());
+  chain->next_addresses_.resize(chain->slots_.size());
   for (size_t i = 0; i < chain->slots_.size(); ++i) {
     const Slot& slot = chain->slots_[i];
     if (slot.offset < 0) continue;
@@ -79,7 +80,16 @@ absl::Status Chain::CheckBound() {
 
 absl::Status Chain::Run(int64_t n) {
   RETURN_IF_ERROR(CheckBound());
+  next_addresses_ = addresses_;
   for (int64_t t = 0; t < n; ++t) {
+    if (t + 1 == n) {
+      std::fill(next_addresses_.begin(), next_addresses_.end(), nullptr);
+    } else {
+      for (const Stream& s : streams_) {
+        next_addresses_[s.slot] =
+            static_cast<char*>(addresses_[s.slot]) + s.stride_bytes;
+      }
+    }
     for (const Call& call : calls_) {
       call();
       if (!error_.ok()) return error_;

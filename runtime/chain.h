@@ -36,6 +36,12 @@ class Chain : public Executable {
   T* const* address(int slot) const {
     return reinterpret_cast<T* const*>(&addresses_[slot]);
   }
+  // Likewise in the step that follows; points to null when none does in this
+  // Run.
+  template <typename T>
+  T* const* next_address(int slot) const {
+    return reinterpret_cast<T* const*>(&next_addresses_[slot]);
+  }
   void AddStep(StepInfo info, Call call);
   // Values of the whole life of the chain, written once here.
   void FillSlot(int slot, float value);
@@ -72,6 +78,7 @@ class Chain : public Executable {
 
   std::vector<Slot> slots_;       // slots_[kScratch] is the scratch
   std::vector<void*> addresses_;  // one per slot; never resized
+  std::vector<void*> next_addresses_;
   std::vector<Stream> streams_;
   std::vector<StepInfo> infos_;
   std::vector<Call> calls_;

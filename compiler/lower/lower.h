@@ -56,12 +56,23 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToCuda(const Graph& graph);
 
 // ---- the two kernel sets of a chain ----------------------------------------
 
+// Rows that the next gather of a program reads: those of this step, or, where
+// it comes again in the next one, of that.
+struct NextRows {
+  char* const* table;
+  int32_t* const* indices;  // points to null: no step follows
+  int64_t first = 0, count = 0;  // of the indices
+  int64_t row_bytes = 0;
+};
+
 struct LowerContext {
   const Graph& graph;
   const MemoryPlan& plan;
   Chain& chain;
   Onednn* onednn;  // null: not wanted
   int threads;
+  // What the node's loop fetches meanwhile, if it can; null: nothing.
+  const NextRows* next_rows = nullptr;
 
   // The address of the value's address.
   template <typename T>

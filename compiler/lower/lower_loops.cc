@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/lower.h"
@@ -33,6 +34,18 @@ cpu::Act ActOf(Activation activation) {
 
 int64_t RowGrain(int64_t cols) {
   return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, cols));
+}
+
+std::optional<NextRows> NextOf(const LowerContext& context) {
+  if (context.next_rows == nullptr) return std::nullopt;
+  CHECK(context.threads == 1);  // the loops share no prefetch
+  return *context.next_rows;
+}
+
+cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next) {
+  if (!next || *next->indices == nullptr) return {nullptr, nullptr, 0, 0};
+  return {*next->table, *next->indices + next->first, next->count,
+          next->row_bytes};
 }
 
 class Lowering {
@@ -295,7 +308,9 @@ class Lowering {
             y = Out(), bias = attrs.bias ? In(2) : nullptr,
             c = attrs.accumulate ? In(last) : nullptr,
             packed = attrs.trans_b ? Scratch() : nullptr, b_rows = b_dims[0],
-            b_cols = b_dims[1]]() mutable {
+            b_cols = b_dims[1], next = NextOf(context_)]() mutable {
+      cpu::RowPrefetch prefetch = PrefetchOf(next);
+      if (next) args.prefetch = &prefetch;
       args.a = *a;
       args.b = *b;
       args.c = *y;
@@ -535,18 +550,22 @@ class Lowering {
     return ByCols(InType(0).num_elements(), args.lddw,
                   [args, x = In<int32_t>(0), dz = In(1),
                    c = attrs.accumulate ? In(2) : nullptr,
-                   dw = Out()](int64_t begin, int64_t end) {
+                   dw = Out(), next = NextOf(context_)](int64_t begin,
+                                                       int64_t end) {
+                    cpu::RowPrefetch prefetch = PrefetchOf(next);
                     cpu::SparseOuterArgs part = args;
+                    if (next) part.prefetch = &prefetch;
                     part.x = *x;
                     part.dz = *dz + begin;
                     part.dw = *dw + begin;
                     part.n = end - begin;
                     const size_t bytes = part.n * sizeof(float);
-                    for (int64_t r = 0; r < part.k; ++r) {
+                    const bool in_place = c != nullptr && *c == *dw;
+                    for (int64_t r = 0; r < part.k && !in_place; ++r) {
                       float* row = part.dw + r * part.lddw;
                       if (c == nullptr) {
                         std::memset(row, 0, bytes);
-                      } else if (*c != *dw) {
+                      } else {
                         std::memcpy(row, *c + begin + r * part.lddw, bytes);
                       }
                     }

@@ -214,8 +214,8 @@ void NumberExchanges(const Graph& graph) {
 
 absl::StatusOr<Graph> LocalGraph(const Partition& partition, int worker) {
   ASSIGN_OR_RETURN(Graph graph, Localizer(partition, worker).Run());
-  if (partition.tiles > 1) {
-    RETURN_IF_ERROR(TileRows(graph, partition.tiles));
+  if (partition.tile_rows > 0) {
+    RETURN_IF_ERROR(TileRows(graph, partition.tile_rows));
   }
   RETURN_IF_ERROR(Clean(graph));
   NumberExchanges(graph);
@@ -249,12 +249,12 @@ absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition) {
     const std::string differ =
         absl::StrCat("partition: the exchanges of workers 0 and ", w, " differ");
     // Where one has zeros for another's rows, only that one's are tiled.
-    status = partition.tiles > 1 ? absl::UnimplementedError(differ)
+    status = partition.tile_rows > 0 ? absl::UnimplementedError(differ)
                                  : absl::InternalError(differ);
   }
-  if (absl::IsUnimplemented(status) && partition.tiles > 1) {
+  if (absl::IsUnimplemented(status) && partition.tile_rows > 0) {
     partition.not_tiled = status;
-    partition.tiles = 1;
+    partition.tile_rows = 0;
     return LocalGraphs(partition);
   }
   RETURN_IF_ERROR(status);

@@ -359,13 +359,16 @@ int64_t RowBytes(const Graph& graph, int64_t rows) {
   return bytes;
 }
 
-// Tiles for `rows` rows of `row_bytes`; 1: left whole.
-int64_t TilesFor(int64_t rows, int64_t row_bytes,
-                 const PartitionOptions& options) {
-  const int64_t bytes = rows * row_bytes;
-  if (bytes <= 2 * options.tile_bytes) return 1;
-  const int64_t tiles = (bytes + options.tile_bytes - 1) / options.tile_bytes;
-  return std::min({tiles, options.max_tiles, rows});
+// Rows of a tile of `rows` rows of `row_bytes`; 0: left whole. A multiple of
+// what the kernels take at a time, unless rows are very wide.
+int64_t TileRowsFor(int64_t rows, int64_t row_bytes,
+                    const PartitionOptions& options) {
+  constexpr int64_t kUnit = 32;
+  if (rows * row_bytes <= options.kWholeTiles * options.tile_bytes) return 0;
+  int64_t tile = std::max<int64_t>(1, options.tile_bytes / row_bytes);
+  tile = std::max(tile, (rows + options.max_tiles - 1) / options.max_tiles);
+  if (tile > kUnit) tile = tile / kUnit * kUnit;
+  return tile < rows ? tile : 0;
 }
 
 // The rows of the batch that a worker has in the largest part.
@@ -393,21 +396,23 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
   UnfuseEpilogues(partition.graph);
   const int64_t rows = BatchRows(graph);
   const int64_t row_bytes = rows == 0 ? 0 : RowBytes(graph, rows);
-  int64_t tiles = TilesFor(rows, row_bytes, options);
-  if (tiles > 1) {
+  int64_t tile_rows = TileRowsFor(rows, row_bytes, options);
+  if (tile_rows > 0) {
     Graph apart = partition.graph.Clone();
     UnfuseUpdates(apart);
     Graph trial = apart.Clone();
-    partition.not_tiled = TileRows(trial, tiles);
+    partition.not_tiled = TileRows(trial, tile_rows);
     if (partition.not_tiled.ok()) partition.graph = std::move(apart);
-    if (!partition.not_tiled.ok()) tiles = 1;
+    if (!partition.not_tiled.ok()) tile_rows = 0;
   }
+  const int64_t tiles =
+      tile_rows == 0 ? 1 : (rows + tile_rows - 1) / tile_rows;
   Search search(partition.graph, workers, rows, tiles, options.shuffle);
   RETURN_IF_ERROR(search.Run());
   search.Fill(partition);
-  if (tiles > 1) {
-    partition.tiles =
-        TilesFor(WorkerRows(partition, rows), row_bytes, options);
+  if (tile_rows > 0) {
+    partition.tile_rows =
+        TileRowsFor(WorkerRows(partition, rows), row_bytes, options);
   }
   return partition;
 }
@@ -435,9 +440,9 @@ std::string Partition::ToString() const {
       line(*node, r, it->second.results[r]);
     }
   }
-  if (tiles > 1) {
-    absl::StrAppend(&text, "a worker's rows are cut in ", tiles,
-                    " tiles, one after the other\n");
+  if (tile_rows > 0) {
+    absl::StrAppend(&text, "a worker's rows are cut in tiles of ", tile_rows,
+                    ", one after the other\n");
   }
   if (!not_tiled.ok()) {
     absl::StrAppend(&text, "rows are not cut in tiles: ", not_tiled.message(),

@@ -50,7 +50,8 @@ bool SetAccumulate(Attrs& attrs) {
 
 class Tiler {
  public:
-  Tiler(const Graph& graph, int64_t tiles) : graph_(graph), tiles_(tiles) {}
+  Tiler(const Graph& graph, int64_t tile_rows)
+      : graph_(graph), tile_rows_(tile_rows) {}
 
   absl::Status Analyse() {
     for (const auto& node : graph_.nodes()) {
@@ -60,11 +61,11 @@ class Tiler {
       part_[KeyOf(index)] = Part::kIndex;
       rows_ = index.type().dims[0];
     }
-    if (rows_ < tiles_) {
-      return absl::UnimplementedError(
-          absl::StrCat("tile-rows: want ", tiles_, " rows or more to cut, got ",
-                       rows_));
+    if (rows_ <= tile_rows_) {
+      return absl::UnimplementedError(absl::StrCat(
+          "tile-rows: want more than ", tile_rows_, " rows, got ", rows_));
     }
+    tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
     for (const auto& node : graph_.nodes()) RETURN_IF_ERROR(Place(*node));
     for (const Output& out : graph_.outputs()) {
       if (PartOf(out.value) != Part::kRows) continue;
@@ -200,7 +201,8 @@ class Tiler {
   }
 
   Range TileRange() const {
-    return RangeOf(rows_, static_cast<int>(tiles_), static_cast<int>(tile_));
+    const int64_t begin = tile_ * tile_rows_;
+    return {begin, std::min(begin + tile_rows_, rows_)};
   }
 
   // The tile's part of an operand that `want` asks for.
@@ -256,8 +258,8 @@ class Tiler {
   }
 
   const Graph& graph_;
-  const int64_t tiles_;
-  int64_t rows_ = 0;
+  const int64_t tile_rows_;
+  int64_t rows_ = 0, tiles_ = 0;
   std::map<Key, Part> part_;
   std::map<const Node*, bool> late_;  // after the last tile
   std::map<const Node*, Strategy> strategy_;  // of what is done per tile
@@ -269,8 +271,8 @@ class Tiler {
 
 }  // namespace
 
-absl::Status TileRows(Graph& graph, int64_t tiles) {
-  Tiler tiler(graph, tiles);
+absl::Status TileRows(Graph& graph, int64_t tile_rows) {
+  Tiler tiler(graph, tile_rows);
   RETURN_IF_ERROR(tiler.Analyse());
   graph = tiler.Build();
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/row_prefetch.h"
 
 namespace onestep::cpu {
 
@@ -20,6 +21,7 @@ struct MatMulArgs {
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
   Act act = Act::kNone;  // REQUIRES: none with accumulate
+  RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
 };
 
 // Rows [row_begin, row_end) of c. The bits do not depend on the split.

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cpu/row_prefetch.h"
 
 namespace onestep::cpu {
 
@@ -59,6 +60,7 @@ struct SparseOuterArgs {
   float* dw;  // [k,n], leading dimension lddw >= n
   int64_t lddw;
   int64_t rows, n, k;
+  RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
 };
 
 // Sums run over the rows in order, so that no split of the columns changes the

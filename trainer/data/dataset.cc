@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/huge_pages.h"
 #include "runtime/status.h"
 #include "trainer/data/idx.h"
 
@@ -76,6 +77,7 @@ absl::StatusOr<Dataset> LoadIdxDirectory(const std::string& dir, Subset subset,
 
   Dataset data;
   data.images = std::move(images.pixels);
+  PreferHugePages(data.images.data(), std::ssize(data.images));
   data.labels.assign(labels.begin(), labels.end());
   data.rows = images.count;
   data.features = images.rows * images.cols;

@@ -2,6 +2,7 @@
 #include "trainer/data/random_rows.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/huge_pages.h"
 #include "trainer/data/random.h"
 
 namespace onestep {
@@ -17,6 +18,7 @@ Dataset RandomRows(int64_t rows, int64_t features, int64_t classes,
   data.source = absl::StrCat(rows, " random rows");
   Random random(seed);
   data.images.resize(rows * features);
+  PreferHugePages(data.images.data(), rows * features);
   for (uint8_t& pixel : data.images) {
     const uint64_t bits = random.Next();  // its halves are independent
     const bool ink = (bits >> 32) % 5 == 0;

@@ -61,7 +61,7 @@ TEST(RandomTeamTest, EqualsTheOracleWhateverThePlacement) {
           options.workers = workers;
           options.micro_gemm = random.OneIn(2);
           options.partition.shuffle = shuffle;
-          if (random.OneIn(2)) options.partition.tile_bytes = 16;
+          if (random.OneIn(2)) options.partition.tile_bytes = 8;
           absl::StatusOr<LoweredTeam> lowered = LowerToTeam(graph, options);
           ASSERT_OK(lowered.status())
               << workers << " workers, shuffle " << shuffle;
@@ -70,7 +70,7 @@ TEST(RandomTeamTest, EqualsTheOracleWhateverThePlacement) {
                                     team.executable->lowering(), "\n",
                                     PrintGraph(team.worker)));
           exchanges.insert(team.exchanges);
-          tiled += team.partition.tiles > 1;
+          tiled += team.partition.tile_rows > 0;
           ASSERT_OK_AND_ASSIGN(
               const TensorMap got,
               RunExecutable(*team.executable, graph, mlp.bindings));

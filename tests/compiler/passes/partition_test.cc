@@ -75,7 +75,7 @@ TEST(PartitionTest, OneWorkerExchangesNothing) {
 TEST(PartitionTest, LargeBatchesAreSplitByRowsAndCutInTiles) {
   const Plan plan = PlanOf(FusedMlp({784, 128, 10}, 8192), 2);
   EXPECT_EQ(plan.partition.homes.at("w1"), Placement::Replicated());
-  EXPECT_GT(plan.partition.tiles, 4);
+  EXPECT_GE(plan.partition.tile_rows, 32);
   EXPECT_EQ(plan.exchanges, 1);  // of the gradients
 }
 
@@ -121,9 +121,9 @@ TEST(TileRowsTest, KeepsTheValuesOfRandomGraphs) {
     ASSERT_OK_AND_ASSIGN(const TensorMap unfused,
                          Evaluate(graph, mlp.bindings));
     ExpectSame(want, unfused);
-    const int64_t tiles = 2 + random.Below(3);
+    const int64_t tile_rows = 1 + random.Below(3);
     const std::string before = PrintGraph(graph);
-    const absl::Status status = TileRows(graph, tiles);
+    const absl::Status status = TileRows(graph, tile_rows);
     if (!status.ok()) {
       EXPECT_EQ(PrintGraph(graph), before);
       continue;
@@ -135,7 +135,7 @@ TEST(TileRowsTest, KeepsTheValuesOfRandomGraphs) {
     ExpectSame(want, got);
     if (HasFailure()) return;
   }
-  EXPECT_GT(tiled, 100);
+  EXPECT_GT(tiled, 60);
 }
 
 TEST(TileRowsTest, SaysWhatStandsAgainstIt) {
