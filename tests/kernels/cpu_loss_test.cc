@@ -132,7 +132,7 @@ TEST_P(CpuLossTest, FusedSoftmaxXentMatchesFloat64OnAnyNumberOfRows) {
         const double label = got.labels[r];
         const std::vector<double> row(z.data() + r * cols,
                                       z.data() + (r + 1) * cols);
-        const double loss = reference::NllLoss(row.data(), &label, 1, 1, cols);
+        const double loss = reference::NllLoss(row.data(), &label, 1, cols, 1);
         ASSERT_NEAR(got.loss[r], loss, kTolerance * std::max(1.0, loss));
         ASSERT_EQ(got.correct[r],
                   reference::CountCorrect(row.data(), &label, 1, cols));

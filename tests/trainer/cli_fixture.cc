@@ -13,6 +13,7 @@
 #include <iterator>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "trainer/data/random.h"
 
 namespace onestep {
@@ -42,6 +43,10 @@ void CliTest::SetUp() {
          std::to_string(getpid());
   fs::remove_all(dir_);
   fs::create_directories(dir_);
+  // What auto chose once is the choice of all tests of this process.
+  const std::string cache =
+      absl::StrCat(testing::TempDir(), "onestep_cache_", getpid());
+  setenv("ONESTEP_CACHE", cache.c_str(), /*overwrite=*/1);
 }
 
 void CliTest::TearDown() { fs::remove_all(dir_); }

@@ -223,7 +223,10 @@ TEST_F(E2eCliTest, DivergenceIsReportedWithEpochAndStep) {
 // ---- 5: device and lowering ------------------------------------------------
 
 TEST_F(E2eCliTest, WhatCannotRunHereIsNeverRunAnotherWay) {
-  ExpectFailure({"--data", "data", "--dispatch", "single"}, 5, "single");
+  ExpectFailure({"--data", "data", "--dispatch", "graph"}, 5, "graph");
+  ExpectFailure(
+      {"--data", "data", "--dispatch", "single", "--kernels", "onednn"}, 5,
+      "single with kernels onednn");
   ExpectFailure({"--data", "data", "--device", "gpu", "--dispatch", "single"},
                 5, "gpu");
 }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/status_matchers.h"
 #include "tests/trainer/cli_fixture.h"
@@ -186,10 +188,83 @@ TEST_F(E2eTrainTest, SixtyThousandRowsInBatchesOf64Are938StepsWithATailOf32) {
 
 TEST_F(E2eTrainTest, ATailIsTheSameStepAsABatchOfItsSize) {
   // 240 rows: one whole batch, or the tail of a batch that is never filled.
-  Train({"--epochs", "2", "--batch", "240", "--out", "whole"});
-  Train({"--epochs", "2", "--batch", "1000", "--out", "tail"});
-  EXPECT_TRUE(Read("whole/model.safetensors") ==
-              Read("tail/model.safetensors"));
+  for (const char* dispatch : {"ops", "single"}) {
+    for (const char* batch : {"240", "1000"}) {
+      Train({"--epochs", "2", "--batch", batch, "--out",
+             absl::StrCat(dispatch, batch), "--dispatch", dispatch,
+             "--threads", "2", "--input", "dense"});
+    }
+    EXPECT_TRUE(Read(absl::StrCat(dispatch, "240/model.safetensors")) ==
+                Read(absl::StrCat(dispatch, "1000/model.safetensors")));
+  }
+}
+
+// The epochs' losses of two runs are equal but for rounding.
+void ExpectSameLosses(const json& got, const json& want) {
+  ASSERT_EQ(got["epochs"].size(), want["epochs"].size());
+  for (size_t i = 0; i < want["epochs"].size(); ++i) {
+    const double loss = want["epochs"][i]["loss"];
+    EXPECT_NEAR(got["epochs"][i]["loss"], loss, 1e-3 * loss) << i;
+  }
+}
+
+TEST_F(E2eTrainTest, OneDispatchTrainsAsTheChainDoes) {
+  const std::vector<std::vector<std::string>> settings = {
+      {},
+      {"--batch", "1"},
+      {"--batch", "240"},  // in tiles
+      {"--model", "64-1-10"},
+      {"--model", "64-3-17-10", "--activation", "gelu"},
+      {"--model", "64-129-1000", "--activation", "tanh"},
+      {"--model", "64-24-24-24-10", "--activation", "sigmoid"},
+      {"--model", "64-10"},
+      {"--loss", "mse", "--lr", "0.5"},
+      {"--optimizer", "momentum", "--nesterov", "--lr", "0.02"},
+      {"--optimizer", "adam", "--lr", "0.001"},
+      {"--weight-decay", "0.001"},
+      {"--fuse", "off"},
+  };
+  for (std::vector<std::string> args : settings) {
+    SCOPED_TRACE(testing::PrintToString(args));
+    args.insert(args.end(), {"--epochs", "2", "--threads", "3"});
+    const auto train = [&](const char* dispatch, const char* input) {
+      std::vector<std::string> all = args;
+      all.insert(all.end(), {"--dispatch", dispatch, "--input", input});
+      return Train(all);
+    };
+    const json chain = train("ops", "dense");
+    const json single = train("single", "dense");
+    EXPECT_EQ(single["dispatch"], "single");
+    EXPECT_THAT(single["lowering"].get<std::string>(),
+                HasSubstr("team of 3 workers"));
+    ExpectSameLosses(single, chain);
+    ExpectSameLosses(train("single", "sparse"), chain);
+    ExpectSameLosses(train("ops", "sparse"), chain);
+  }
+}
+
+TEST_F(E2eTrainTest, OneDispatchRepeatsItsBits) {
+  for (const char* input : {"dense", "sparse"}) {
+    for (const char* out : {"a", "b"}) {
+      Train({"--epochs", "3", "--dispatch", "single", "--threads", "2",
+             "--input", input, "--out", out, "--force", "--affinity",
+             "compact"});
+    }
+    EXPECT_TRUE(Read("a/model.safetensors") == Read("b/model.safetensors"));
+  }
+}
+
+TEST_F(E2eTrainTest, AutoNamesTheFlagsThatRepeatTheRun) {
+  const json automatic = Train({"--epochs", "2", "--out", "auto"});
+  std::vector<std::string> flags = absl::StrSplit(
+      automatic["auto"].get<std::string>(), ' ', absl::SkipEmpty());
+  ASSERT_EQ(flags.size(), 6u);
+  flags.insert(flags.end(), {"--epochs", "2", "--out", "given"});
+  const json given = Train(flags);
+  EXPECT_TRUE(given["auto"].is_null());
+  EXPECT_EQ(given["lowering"], automatic["lowering"]);
+  EXPECT_TRUE(Read("auto/model.safetensors") ==
+              Read("given/model.safetensors"));
 }
 
 TEST_F(E2eTrainTest, EveryOptimizerLossAndActivationLearns) {

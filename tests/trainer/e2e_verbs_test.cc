@@ -78,7 +78,7 @@ TEST_F(E2eVerbsTest, BenchPrintsJson) {
   EXPECT_GT(bench.at("peak_gflops"), 0);
   ASSERT_EQ(bench.at("rows").size(), 2u);
   EXPECT_EQ(bench["rows"][1].at("batch"), 5);
-  EXPECT_GT(bench["rows"][0].at("ratio"), 0);
+  EXPECT_GT(bench["rows"][0].at("single_ratio"), 0);
 }
 
 TEST_F(E2eVerbsTest, BenchComparesFusedWithUnfusedAndTakesNoFuse) {

@@ -57,6 +57,19 @@ TEST(GraphCommandTest, ShowsTheGraphBeforeAndAfterAPass) {
   EXPECT_THAT(text, HasSubstr("nodes  not changed"));
 }
 
+TEST(GraphCommandTest, ShowsPlacementsAndExchangesOfATeam) {
+  Config config = Mnist();
+  config.compile.dispatch = Dispatch::kSingle;
+  config.compile.threads = 2;
+  std::string text = Graph(config);
+  EXPECT_THAT(text, HasSubstr("placement over 2 workers: 1 exchange per step"));
+  EXPECT_THAT(text, HasSubstr("f32[784,64] of 0"));
+  EXPECT_THAT(text, HasSubstr("program of worker 0\ngraph {\n"));
+  config.input = InputMode::kSparse;
+  text = Graph(config);
+  EXPECT_THAT(text, HasSubstr("sparse_outer"));
+}
+
 TEST(GraphCommandTest, ShowsPlanAndStepsWithWhatTheyWereFusedFrom) {
   const std::string text = Graph(Mnist());
   EXPECT_THAT(text, HasSubstr("\nmemory plan\n"));

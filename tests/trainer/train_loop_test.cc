@@ -118,6 +118,20 @@ TEST(TrainLoopTest, WholeBatchesAndTailAreTheTextbookSteps) {
   }
 }
 
+TEST(TrainLoopTest, OneDispatchOfAnyTeamIsTheTextbookSteps) {
+  for (const int threads : {1, 2, 3}) {
+    for (const OptimizerKind optimizer :
+         {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
+      Config config = SmallConfig();
+      config.compile.dispatch = Dispatch::kSingle;
+      config.compile.threads = threads;
+      config.optimizer.kind = optimizer;
+      if (optimizer == OptimizerKind::kAdam) config.lr = 0.01;
+      ExpectLikeOracle(config);
+    }
+  }
+}
+
 TEST(TrainLoopTest, TheStepsLearningRateFollowsTheSchedule) {
   Config config = SmallConfig();
   config.lr_schedule = ScheduleKind::kCosine;
