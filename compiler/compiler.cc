@@ -23,6 +23,22 @@ KernelChoice ChoiceOf(const CompileOptions& options) {
   return options.fuse ? KernelChoice::kBySize : KernelChoice::kOnednn;
 }
 
+// A sparse input was asked for: that it came to be one.
+absl::Status CheckSparse(const Graph& graph, const CompileOptions& options,
+                         const std::vector<PassRecord>& passes) {
+  if (options.sparse.nonzeros == 0) return absl::OkStatus();
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == OpKind::kGatherSparse) return absl::OkStatus();
+  }
+  std::string why = "pass sparse-input did not run";
+  for (const PassRecord& pass : passes) {
+    if (pass.name != "sparse-input" || !pass.ran) continue;
+    why = pass.refusals.empty() ? "the graph gathers no bytes"
+                                : pass.refusals[0];
+  }
+  return absl::UnimplementedError(absl::StrCat("input sparse: ", why));
+}
+
 absl::Status LowerToTeam(const Graph& graph, const CompileOptions& options,
                          Compiled& compiled) {
   if (options.kernels == Kernels::kOnednn) {
@@ -115,6 +131,7 @@ absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
   pipeline.sparse = options.sparse;
   Compiled compiled;
   ASSIGN_OR_RETURN(compiled.passes, RunPipeline(graph, pipeline));
+  RETURN_IF_ERROR(CheckSparse(graph, options, compiled.passes));
   RETURN_IF_ERROR(Lower(graph, options, compiled));
   compiled.graph = std::move(graph);
   compiled.ms = std::chrono::duration<double, std::milli>(

@@ -86,11 +86,26 @@ bool MakeSparse(PassContext& context, Node* gather) {
   return true;
 }
 
+// What a step gains is bounded by these: they read and write all of w.
+void SayWhichUpdatesAreDense(PassContext& context) {
+  for (const auto& node : context.graph.nodes()) {
+    if (node->kind != OpKind::kSparseOuter) continue;
+    for (Node* user : context.graph.Users(node->result())) {
+      if (!user->def().Has(kUpdate)) continue;
+      context.Refuse(absl::StrCat(
+          "update only where ", context.graph.NameOf(node->result()),
+          " is not zero: ", user->def().name, " reads all of it"));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<bool> SparsifyInput(PassContext& context) {
   if (context.sparse.nonzeros == 0) return false;
-  return RewriteAll(context, MakeSparse);
+  const bool changed = RewriteAll(context, MakeSparse);
+  SayWhichUpdatesAreDense(context);
+  return changed;
 }
 
 }  // namespace onestep

@@ -227,6 +227,11 @@ TEST_F(E2eCliTest, WhatCannotRunHereIsNeverRunAnotherWay) {
   ExpectFailure(
       {"--data", "data", "--dispatch", "single", "--kernels", "onednn"}, 5,
       "single with kernels onednn");
+  ExpectFailure({"--data", "data", "--input", "sparse", "--fuse", "off"}, 5,
+                "input sparse: ");
+  ExpectFailure({"--data", "data", "--input", "sparse", "--disable-pass",
+                 "sparse-input"},
+                5, "input sparse: pass sparse-input did not run");
   ExpectFailure({"--data", "data", "--device", "gpu", "--dispatch", "single"},
                 5, "gpu");
 }

@@ -222,7 +222,6 @@ TEST_F(E2eTrainTest, OneDispatchTrainsAsTheChainDoes) {
       {"--optimizer", "momentum", "--nesterov", "--lr", "0.02"},
       {"--optimizer", "adam", "--lr", "0.001"},
       {"--weight-decay", "0.001"},
-      {"--fuse", "off"},
   };
   for (std::vector<std::string> args : settings) {
     SCOPED_TRACE(testing::PrintToString(args));
@@ -241,6 +240,14 @@ TEST_F(E2eTrainTest, OneDispatchTrainsAsTheChainDoes) {
     ExpectSameLosses(train("single", "sparse"), chain);
     ExpectSameLosses(train("ops", "sparse"), chain);
   }
+}
+
+TEST_F(E2eTrainTest, TheTextbookStepCanBeOneDispatchToo) {
+  const auto train = [this](const char* dispatch) {
+    return Train({"--epochs", "2", "--threads", "2", "--fuse", "off", "--input",
+                  "dense", "--dispatch", dispatch});
+  };
+  ExpectSameLosses(train("single"), train("ops"));
 }
 
 TEST_F(E2eTrainTest, OneDispatchRepeatsItsBits) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
 #include "tests/compiler/passes/mlp_graph.h"
@@ -207,9 +208,13 @@ TEST(SparseInputTest, TakesTheReferenceStep) {
 TEST(SparseInputTest, LeavesTheUpdatesOfOtherOptimizersDense) {
   for (OpKind update : {OpKind::kMomentumUpdate, OpKind::kAdamUpdate}) {
     Graph graph = MakeMlp({.update = update});
-    ASSERT_OK(RunPipeline(graph, {.sparse = kMnist}));
+    ASSERT_OK_AND_ASSIGN(const auto records,
+                         RunPipeline(graph, {.sparse = kMnist}));
     EXPECT_THAT(PrintGraph(graph),
                 HasSubstr("{rows=784} : f32[784,128] @backward"));
+    EXPECT_THAT(records.back().refusals,
+                Contains(HasSubstr(absl::StrCat(GetOpDef(update).name,
+                                                " reads all of it"))));
   }
 }
 
