@@ -114,6 +114,11 @@ const char* ToString(Kernels kernels) {
   return "?";
 }
 
+std::string TeamLibrary() {
+  const char* const library = TeamMatMulLibrary();
+  return library == nullptr ? "none" : library;
+}
+
 absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   if (options.threads < 1) {

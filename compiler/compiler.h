@@ -63,6 +63,9 @@ struct Compiled {
   double ms = 0;  // passes and lowering together
 };
 
+// The library that makes matmuls for a team: "libxsmm 1.17.0", or "none".
+std::string TeamLibrary();
+
 // Runs the passes over `graph` and lowers it. InvalidArgument when the graph
 // or an option is no valid one, Unavailable or Unimplemented
 // when the device or the dispatch cannot run it here, with the reason.

@@ -34,6 +34,7 @@ TeamProgram::TeamProgram(std::shared_ptr<Team> team,
       lowering_(std::move(lowering)),
       plan_(std::move(plan)) {
   CHECK(std::ssize(workers_) == team_->workers());
+  status_.resize(workers_.size());
   for (Worker& worker : workers_) {
     for (size_t i = 0; i < worker.pieces.size(); ++i) {
       params_[worker.pieces[i].name] = nullptr;
@@ -89,15 +90,14 @@ absl::Status TeamProgram::Run(int64_t n) {
   for (const Worker& worker : workers_) {
     RETURN_IF_ERROR(worker.chain->CheckBound());
   }
-  std::vector<absl::Status> status(workers_.size());
   team_->Run([&](int w) {
     Worker& worker = workers_[w];
     Move(worker, /*in=*/true);
     team_->barrier().Wait(w);  // before anyone gives its part back
-    status[w] = worker.chain->Run(n);
+    status_[w] = worker.chain->Run(n);
     Move(worker, /*in=*/false);
   });
-  for (absl::Status& s : status) RETURN_IF_ERROR(std::move(s));
+  for (const absl::Status& status : status_) RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
 

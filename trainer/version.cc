@@ -6,6 +6,7 @@
 #include "CLI/Version.hpp"
 #include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/compiler.h"
 #include "hwy/highway.h"
 #include "kernels/probe.h"
 #include "nlohmann/json.hpp"
@@ -39,6 +40,7 @@ std::vector<std::pair<std::string, std::string>> LibraryVersions() {
   return {
       {"compiler", CompilerName()},
       {"oneDNN", OnednnVersion()},
+      {"team kernels", TeamLibrary()},
       {"Abseil", AbseilName()},
       {"Highway", absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH)},
       {"CLI11", CLI11_VERSION},

@@ -46,6 +46,9 @@ struct LoweredTeam {
   int exchanges = 0;  // barriers of a step
 };
 
+// "libxsmm 1.17.0"; nullptr: there is none.
+const char* TeamMatMulLibrary();
+
 // One program per worker, all steps of a Run in one dispatch (partition.h).
 // Unimplemented, naming the op, when the team cannot run the graph.
 absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,

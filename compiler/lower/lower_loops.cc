@@ -521,10 +521,12 @@ class Lowering {
     args.ldw = args.ldy = cols;
     args.act = ActOf(attrs.activation);
     const auto run = [args, rows, cols, x = In<int32_t>(0), w = In(1),
-                      bias = attrs.bias ? In(2) : nullptr,
-                      y = Out()](int64_t row, int64_t row_end, int64_t col,
-                                 int64_t col_end) {
+                      bias = attrs.bias ? In(2) : nullptr, y = Out(),
+                      next = NextOf(context_)](int64_t row, int64_t row_end,
+                                               int64_t col, int64_t col_end) {
+      cpu::RowPrefetch prefetch = PrefetchOf(next);
       cpu::SparseMatMulArgs part = args;
+      if (next) part.prefetch = &prefetch;
       part.x = *x;
       part.w = *w + col;
       part.y = *y + col;

@@ -224,8 +224,9 @@ class WorkerLowering {
     return absl::OkStatus();
   }
 
-  // The weight gradient of the layer that reads a batch is its last use, and
-  // long: meanwhile the rows of the next gather are asked for.
+  // While a layer reads a batch, the rows of the next gather are asked for: in
+  // the dense weight gradient, the last use and long; over nonzeros, where
+  // both products are short, half in each.
   void FindNextRows(const LowerContext& context) {
     std::vector<Node*> gathers;
     for (const auto& node : graph_.nodes()) {
@@ -239,11 +240,18 @@ class WorkerLowering {
       const std::optional<NextRows> next =
           RowsOf(context, *gathers[wraps ? 0 : i + 1], wraps);
       if (!next) continue;
+      NextRows first_half = *next, second_half = *next;
+      first_half.count /= 2;
+      second_half.first += first_half.count;
+      second_half.count -= first_half.count;
       for (Node* const user : graph_.Users(gathers[i]->result())) {
-        const bool gradient =
-            user->kind == OpKind::kSparseOuter ||
-            (user->kind == OpKind::kMatMul && user->as<MatMulAttrs>().trans_a);
-        if (gradient) next_rows_[user] = *next;
+        if (user->kind == OpKind::kMatMul && user->as<MatMulAttrs>().trans_a) {
+          next_rows_[user] = *next;
+        } else if (user->kind == OpKind::kSparseMatMul) {
+          next_rows_[user] = first_half;
+        } else if (user->kind == OpKind::kSparseOuter) {
+          next_rows_[user] = second_half;
+        }
       }
     }
   }
@@ -376,6 +384,8 @@ std::vector<int64_t> ExchangesOf(const Graph& graph) {
 
 }  // namespace
 
+const char* TeamMatMulLibrary() { return cpu::MicroGemmLibrary(); }
+
 absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
                                         const TeamOptions& options) {
   LoweredTeam lowered;
@@ -408,9 +418,15 @@ absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
       options.workers == 1 ? " worker: " : " workers: ", steps.size(),
       " calls a step each, ", lowered.exchanges,
       lowered.exchanges == 1 ? " exchange; " : " exchanges; ");
-  absl::StrAppend(&text, library, " matmuls by ",
-                  library > 0 ? cpu::MicroGemmLibrary() : "a library",
-                  ", the rest own loops");
+  if (library > 0) {
+    absl::StrAppend(&text, library, " by ", cpu::MicroGemmLibrary(),
+                    ", the rest own loops");
+  } else {
+    absl::StrAppend(&text, "own loops",
+                    options.micro_gemm && cpu::MicroGemmLibrary() == nullptr
+                        ? " (built without libxsmm)"
+                        : "");
+  }
   lowered.worker = std::move(graphs[0]);
   lowered.executable = std::make_unique<TeamProgram>(
       std::move(team), std::move(exchanges), std::move(workers),

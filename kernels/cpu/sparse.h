@@ -43,6 +43,7 @@ struct SparseMatMulArgs {
   int64_t n, k;
   const float* bias = nullptr;  // [n] or null
   Act act = Act::kNone;
+  RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
 };
 
 // Rows [row_begin, row_end) of y. Sums run over the columns of x in order, so

@@ -154,6 +154,26 @@ TEST(AllocationTest, OurCodeAllocatesNothingInAStep) {
   }
 }
 
+TEST(AllocationTest, ATeamAllocatesNothingWhileItRuns) {
+  for (const int threads : {1, 2}) {
+    for (const bool sparse : {false, true}) {
+      CompileOptions options;
+      options.dispatch = Dispatch::kSingle;
+      options.threads = threads;
+      options.sparse.nonzeros = sparse ? 1 : 0;
+      Step step = MakeStep(options, OptimizerKind::kAdam);
+      BindAll(step);
+      ASSERT_OK(step.executable().Run(3));
+      allocations = 0;
+      counting = true;
+      const absl::Status status = step.executable().Run(10);
+      counting = false;
+      ASSERT_OK(status);
+      EXPECT_EQ(allocations, 0) << threads << " workers";
+    }
+  }
+}
+
 TEST(AllocationTest, TheCountersCount) {
   const int created = primitives;
   CompileOptions options;
