@@ -33,13 +33,13 @@ absl::Status CheckSparse(const Graph& graph, const CompileOptions& options,
   std::string why = "pass sparse-input did not run";
   for (const PassRecord& pass : passes) {
     if (pass.name != "sparse-input" || !pass.ran) continue;
-    why = pass.refusals.empty() ? "the graph gathers no bytes"
-                                : pass.refusals[0];
+    why =
+        pass.refusals.empty() ? "the graph gathers no bytes" : pass.refusals[0];
   }
   return absl::UnimplementedError(absl::StrCat("input sparse: ", why));
 }
 
-absl::Status LowerToTeam(const Graph& graph, const CompileOptions& options,
+absl::Status LowerSingle(const Graph& graph, const CompileOptions& options,
                          Compiled& compiled) {
   if (options.kernels == Kernels::kOnednn) {
     return absl::UnimplementedError(
@@ -67,13 +67,12 @@ absl::Status Lower(Graph& graph, const CompileOptions& options,
   switch (options.dispatch) {
     case Dispatch::kAuto:
     case Dispatch::kOps: {
-      ASSIGN_OR_RETURN(
-          compiled.executable,
-          LowerToChain(graph, ChoiceOf(options), options.threads));
+      ASSIGN_OR_RETURN(compiled.executable,
+                       LowerToChain(graph, ChoiceOf(options), options.threads));
       return absl::OkStatus();
     }
     case Dispatch::kSingle:
-      return LowerToTeam(graph, options, compiled);
+      return LowerSingle(graph, options, compiled);
     case Dispatch::kGraph:
       break;
   }

@@ -14,8 +14,8 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/autodiff.h"
-#include "compiler/passes/pipeline.h"
 #include "compiler/passes/partition.h"
+#include "compiler/passes/pipeline.h"
 #include "runtime/affinity.h"
 #include "runtime/executable.h"
 

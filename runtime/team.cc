@@ -64,8 +64,9 @@ absl::StatusOr<std::unique_ptr<Team>> Team::Create(int workers,
   std::unique_ptr<Team> team(new Team(workers, spins));
   RETURN_IF_ERROR(team->Start());
   if (!cpus.empty()) {
-    team->caller_cpus_ = allowed;
     RETURN_IF_ERROR(team->Pin(cpus));
+    team->own_cpu_ = {cpus[0]};
+    team->caller_cpus_ = allowed;
   }
   return team;
 }
@@ -85,7 +86,6 @@ absl::Status Team::Start() {
 }
 
 absl::Status Team::Pin(const std::vector<int>& cpus) {
-  RETURN_IF_ERROR(SetThreadCpus(pthread_self(), {cpus[0]}));
   for (int w = 1; w < workers(); ++w) {
     RETURN_IF_ERROR(SetThreadCpus(threads_[w - 1].native_handle(), {cpus[w]}));
   }
@@ -100,17 +100,22 @@ Team::~Team() {
   }
   barrier_.Wait(0);
   for (std::thread& thread : threads_) thread.join();
-  if (caller_cpus_.empty()) return;
-  const absl::Status status = SetThreadCpus(pthread_self(), caller_cpus_);
+}
+
+void Team::MoveCaller(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  const absl::Status status = SetThreadCpus(pthread_self(), cpus);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
 }
 
 void Team::Run(absl::FunctionRef<void(int worker)> fn) {
   [[maybe_unused]] const FlushDenormals flush;
+  MoveCaller(own_cpu_);
   fn_ = &fn;
   barrier_.Wait(0);
   fn(0);
   barrier_.Wait(0);
+  MoveCaller(caller_cpus_);
 }
 
 void Team::Work(int worker) {

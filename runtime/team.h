@@ -17,10 +17,9 @@ namespace onestep {
 // of them the same one at the same time. Worker 0 is the calling thread; the
 // others spin briefly and then sleep between two functions.
 //
-// With an affinity every worker, the calling thread too, stays on its CPU for
-// as long as the team lives. Until then a thread that the calling thread
-// starts begins on that one CPU, OpenMP's as well, and AffinityCpus() there
-// sees no other: start and ask first.
+// With an affinity every worker stays on its CPU, the calling thread while it
+// is inside Run: elsewhere it, the threads it starts and other teams have all
+// CPUs.
 //
 // Thread rule: created, run and destroyed by one thread.
 class Team {
@@ -32,7 +31,7 @@ class Team {
   static absl::StatusOr<std::unique_ptr<Team>> Create(int workers,
                                                       const Affinity& affinity);
 
-  // Joins the threads and gives the calling thread its CPUs back.
+  // Joins the threads.
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -53,6 +52,8 @@ class Team {
   Team(int workers, int spins) : barrier_(workers, spins) {}
   absl::Status Start();
   absl::Status Pin(const std::vector<int>& cpus);
+  // The calling thread to these; empty: it stays where it is.
+  static void MoveCaller(const std::vector<int>& cpus);
   void Work(int worker);
 
   // Before and after each function all workers meet here.
@@ -60,7 +61,9 @@ class Team {
   // What the barrier hands over; null: the end.
   const absl::FunctionRef<void(int)>* fn_ = nullptr;
   std::vector<std::thread> threads_;  // of workers 1, 2, ...
-  std::vector<int> caller_cpus_;      // to give back; empty: not pinned
+  // The calling thread's inside Run, and those it comes back to; empty: it is
+  // not pinned.
+  std::vector<int> own_cpu_, caller_cpus_;
 };
 
 }  // namespace onestep

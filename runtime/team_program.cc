@@ -38,8 +38,9 @@ TeamProgram::TeamProgram(std::shared_ptr<Team> team,
   for (Worker& worker : workers_) {
     for (size_t i = 0; i < worker.pieces.size(); ++i) {
       params_[worker.pieces[i].name] = nullptr;
-      CHECK(worker.chain->Bind(worker.pieces[i].name, worker.memory[i].data(), 0)
-                .ok());
+      CHECK(
+          worker.chain->Bind(worker.pieces[i].name, worker.memory[i].data(), 0)
+              .ok());
     }
     for (auto& [name, memory] : worker.results) {
       CHECK(worker.chain->Bind(name, memory.data(), 0).ok());

@@ -85,7 +85,7 @@ class TeamProgram : public Executable {
   std::shared_ptr<Team> team_;
   std::unique_ptr<ExchangeMemory> exchanges_;
   std::vector<Worker> workers_;
-  std::vector<absl::Status> status_;  // of each worker's Run
+  std::vector<absl::Status> status_;                  // of each worker's Run
   std::map<std::string, char*, std::less<>> params_;  // the caller's, or null
   std::string lowering_, plan_;
 };

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -37,9 +38,11 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 // Each candidate runs this long before, and in each of so many rounds.
-constexpr double kWarmSeconds = 0.005;
-constexpr double kRoundSeconds = 0.004;
-constexpr int kRounds = 5;
+constexpr double kWarmUs = 5e3;
+constexpr double kRoundUs = 4e3;
+constexpr int kRounds = 7;
+// Who needs so much longer than the fastest so far is not run any further.
+constexpr double kHopeless = 1.5;
 
 struct Trial {
   AutoCandidate candidate;
@@ -57,7 +60,11 @@ absl::StatusOr<double> MicrosPerStep(StepSession& session, int64_t steps) {
 std::vector<int> ThreadCounts(const Config& config) {
   if (!config.threads_auto) return {config.compile.threads};
   std::vector<int> counts;
-  const int most = DefaultThreads();
+  int most = DefaultThreads();
+  const Affinity& affinity = config.compile.affinity;
+  if (affinity.kind == Affinity::kList) {
+    most = std::min(most, static_cast<int>(std::ssize(affinity.cpus)));
+  }
   for (int n = 1; n < most; n *= 2) counts.push_back(n);
   counts.push_back(most);
   return counts;
@@ -95,46 +102,70 @@ void Apply(const AutoCandidate& candidate, int64_t nonzeros, Config& config) {
   config.threads_auto = false;
   config.input = candidate.input;
   config.compile.sparse = {};
-  if (config.input == InputMode::kSparse) config.compile.sparse = {nonzeros};
+  if (config.input == InputMode::kSparse) {
+    config.compile.sparse = {std::max<int64_t>(1, nonzeros)};
+  }
+}
+
+// Compiles the step and warms it up, for a first idea of its time.
+absl::StatusOr<Trial> Try(const Config& config, const Dataset& data,
+                          int64_t nonzeros, const AutoCandidate& candidate) {
+  Config tried = config;
+  Apply(candidate, nonzeros, tried);
+  tried.compile.dump_dir.clear();
+  Trial trial{candidate, nullptr, 1};
+  ASSIGN_OR_RETURN(
+      trial.session,
+      StepSession::Create(config.model, config.optimizer, tried.compile, data,
+                          std::min(config.batch, data.rows)));
+  RETURN_IF_ERROR(trial.session->Reset(kTimingRate));
+  double& us = trial.candidate.us;
+  ASSIGN_OR_RETURN(us, MicrosPerStep(*trial.session, 1));
+  if (us < kWarmUs) {
+    const auto steps = static_cast<int64_t>(std::ceil(kWarmUs / us));
+    ASSIGN_OR_RETURN(us, MicrosPerStep(*trial.session, steps));
+  }
+  trial.steps = static_cast<int64_t>(std::ceil(kRoundUs / us));
+  return trial;
 }
 
 absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
                   AutoChoice& choice) {
   std::vector<Trial> trials;
-  const int64_t batch = std::min(config.batch, data.rows);
+  double best = std::numeric_limits<double>::infinity();
   for (const AutoCandidate& candidate : Candidates(config, choice.density)) {
-    Config tried = config;
-    Apply(candidate, nonzeros, tried);
-    tried.compile.dump_dir.clear();
-    absl::StatusOr<std::unique_ptr<StepSession>> session =
-        StepSession::Create(config.model, config.optimizer, tried.compile, data,
-                            batch);
-    if (absl::IsUnimplemented(session.status()) && trials.size() > 0) {
-      choice.refused.push_back(absl::StrCat(FlagsOf(candidate), ": ",
-                                            session.status().message()));
+    absl::StatusOr<Trial> trial = Try(config, data, nonzeros, candidate);
+    if (absl::IsUnimplemented(trial.status())) {
+      choice.refused.push_back(
+          absl::StrCat(FlagsOf(candidate), ": ", trial.status().message()));
       continue;
     }
-    RETURN_IF_ERROR(session.status());
-    RETURN_IF_ERROR((*session)->Reset(kTimingRate));
-    trials.push_back({candidate, *std::move(session)});
+    RETURN_IF_ERROR(trial.status());
+    best = std::min(best, trial->candidate.us);
+    if (trial->candidate.us > kHopeless * best) {
+      choice.candidates.push_back(trial->candidate);  // its memory is freed
+    } else {
+      trials.push_back(*std::move(trial));
+    }
   }
-  for (Trial& trial : trials) {
-    ASSIGN_OR_RETURN(const double first, MicrosPerStep(*trial.session, 1));
-    const double warm = kWarmSeconds * 1e6 / std::max(first, 0.01);
-    ASSIGN_OR_RETURN(trial.candidate.us,
-                     MicrosPerStep(*trial.session,
-                                   static_cast<int64_t>(std::ceil(warm))));
-    trial.steps = static_cast<int64_t>(
-        std::ceil(kRoundSeconds * 1e6 / trial.candidate.us));
+  if (trials.empty()) {
+    return absl::UnimplementedError(choice.refused.empty()
+                                        ? "auto: no way to run the step"
+                                        : choice.refused[0]);
   }
   for (int round = 0; round < kRounds; ++round) {
     for (Trial& trial : trials) {
+      if (trial.candidate.us > kHopeless * best) continue;
       ASSIGN_OR_RETURN(const double us,
                        MicrosPerStep(*trial.session, trial.steps));
       trial.candidate.us = std::min(trial.candidate.us, us);
+      best = std::min(best, us);
     }
+    if (best > kRoundUs && round >= 1) break;  // long steps tell soon
   }
-  for (const Trial& trial : trials) choice.candidates.push_back(trial.candidate);
+  for (const Trial& trial : trials) {
+    choice.candidates.push_back(trial.candidate);
+  }
   std::stable_sort(choice.candidates.begin(), choice.candidates.end(),
                    [](const AutoCandidate& a, const AutoCandidate& b) {
                      return a.us < b.us;
@@ -169,8 +200,8 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
   json["version"] = Version();
   json["cpu"] = CpuModelName();
   json["cores"] = DefaultThreads();
-  json["graph"] = absl::StrFormat(
-      "%016x", std::hash<std::string>()(PrintGraph(graph)));
+  json["graph"] =
+      absl::StrFormat("%016x", std::hash<std::string>()(PrintGraph(graph)));
   json["model"] = config.model.ToString();
   json["batch"] = config.batch;
   json["density"] = absl::StrFormat("%.3f", density);
@@ -178,9 +209,8 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);
   json["kernels"] = NameOf(config.compile.kernels);
-  json["threads"] = config.threads_auto
-                        ? "auto"
-                        : absl::StrCat(config.compile.threads);
+  json["threads"] =
+      config.threads_auto ? "auto" : absl::StrCat(config.compile.threads);
   json["input"] = NameOf(config.input);
   json["affinity"] = ToString(config.compile.affinity);
   json["disable_pass"] = config.compile.disabled_passes;
@@ -228,33 +258,56 @@ std::optional<AutoChoice> FromJson(const Json& json) {
   return choice;
 }
 
-// An object, whatever is there.
+// An object, whatever is there; says when that is something else.
 Json ReadCache(const fs::path& file) {
-  std::ifstream in(file);
-  Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object()) return json;
-  if (in.is_open()) {
-    Console::Notice(absl::StrCat(file.string(),
-                                 ": want a JSON object; written anew"));
+  std::error_code error;
+  if (!fs::exists(file, error)) return Json::object();
+  if (fs::is_regular_file(file, error)) {
+    std::ifstream in(file);
+    Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object()) return json;
   }
+  Console::Notice(
+      absl::StrCat(file.string(), ": want a file with a JSON object"));
   return Json::object();
 }
 
-void WriteCache(const fs::path& file, const std::string& key,
+// Adds the choice to `cache` and writes that. Of two runs that do so at once,
+// one's choice is lost and found anew.
+void WriteCache(const fs::path& file, Json cache, const std::string& key,
                 const AutoChoice& choice) {
+  cache[key] = ToJson(choice);
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
-  Json json = ReadCache(file);
-  json[key] = ToJson(choice);
   // Renamed, so that a run beside this one never reads half of it.
   const std::string draft = absl::StrCat(file.string(), ".", getpid());
-  absl::Status status = WriteTextFile(draft, json.dump(1));
-  if (status.ok()) fs::rename(draft, file, error);
-  if (error) status = absl::UnavailableError(error.message());
-  if (!status.ok()) {
-    Console::Notice(absl::StrCat("the choice of auto is not kept: ",
-                                 status.message()));
+  absl::Status status = WriteTextFile(draft, cache.dump(1));
+  if (status.ok()) {
+    fs::rename(draft, file, error);
+    if (error) {
+      status = absl::UnavailableError(
+          absl::StrCat("cannot write ", file.string(), ": ", error.message()));
+      fs::remove(draft, error);
+    }
   }
+  if (!status.ok()) {
+    Console::Notice(
+        absl::StrCat("the choice of auto is not kept: ", status.message()));
+  }
+}
+
+// The choice made before, if this program could make it now.
+std::optional<AutoChoice> KeptChoice(
+    const Json& cache, const std::string& key,
+    const std::vector<AutoCandidate>& candidates) {
+  if (!cache.contains(key)) return std::nullopt;
+  std::optional<AutoChoice> kept = FromJson(cache[key]);
+  if (!kept) return std::nullopt;
+  const std::string flags = FlagsOf(kept->candidates[0]);
+  for (const AutoCandidate& candidate : candidates) {
+    if (FlagsOf(candidate) == flags) return kept;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -267,8 +320,7 @@ std::string FlagsOf(const AutoCandidate& candidate) {
 absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
   AutoChoice choice;
   const int64_t nonzeros = CountNonzeros(data);
-  choice.density = static_cast<double>(nonzeros) /
-                   static_cast<double>(data.rows * data.features);
+  choice.density = Density(data);
   const AutoCandidate given = {config.compile.dispatch, config.compile.threads,
                                config.input, 0};
   // Elsewhere the lowering decides, or refuses.
@@ -287,17 +339,21 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
   }
   ASSIGN_OR_RETURN(const std::string key, KeyOf(config, data, choice.density));
   const fs::path file = CacheFile();
-  std::optional<AutoChoice> kept;
-  if (!file.empty()) {
-    const Json cache = ReadCache(file);
-    if (cache.contains(key)) kept = FromJson(cache[key]);
+  Json cache = Json::object();
+  if (file.empty()) {
+    Console::Notice(
+        "the choice of auto is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME "
+        "or HOME set");
+  } else {
+    cache = ReadCache(file);
   }
+  std::optional<AutoChoice> kept = KeptChoice(cache, key, candidates);
   if (kept) {
     kept->density = choice.density;
     choice = *std::move(kept);
   } else {
     RETURN_IF_ERROR(Time(config, data, nonzeros, choice));
-    if (!file.empty()) WriteCache(file, key, choice);
+    if (!file.empty()) WriteCache(file, std::move(cache), key, choice);
   }
   Apply(choice.candidates[0], nonzeros, config);
   return choice;

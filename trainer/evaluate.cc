@@ -26,8 +26,6 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   CompileOptions quiet = compile;
   quiet.dump_dir.clear();  // dumps show the train step
   quiet.sparse = {};
-  // The other dispatches are for train steps.
-  if (quiet.device == Device::kCpu) quiet.dispatch = Dispatch::kOps;
   const int64_t tail = options.rows % kChunkRows;
   for (const int64_t batch :
        {options.rows < kChunkRows ? 0 : kChunkRows, tail}) {

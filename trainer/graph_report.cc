@@ -82,9 +82,10 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
   const Executable& executable = *compiled.executable;
   return absl::StrCat(
       "graph before the passes\n", before, "\n", PassesText(compiled.passes),
-      TeamText(compiled), "\nmemory plan\n", executable.plan(), "\nsteps: ", executable.lowering(),
-      "\n", StepsText(executable.steps()), "\nunfused: ", unfused_ops,
-      " ops -> ", title, ": ", executable.steps().size(), " steps\n");
+      TeamText(compiled), "\nmemory plan\n", executable.plan(),
+      "\nsteps: ", executable.lowering(), "\n", StepsText(executable.steps()),
+      "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
+      executable.steps().size(), " steps\n");
 }
 
 }  // namespace onestep

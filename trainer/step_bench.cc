@@ -60,7 +60,7 @@ std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
   CompileOptions unfused = config.compile;
   unfused.dump_dir.clear();
   CompileOptions fused = unfused;
-  if (fused.dispatch == Dispatch::kAuto) fused.dispatch = Dispatch::kOps;
+  if (fused.dispatch != Dispatch::kGraph) fused.dispatch = Dispatch::kOps;
   unfused.dispatch = Dispatch::kOps;
   unfused.fuse = false;
   unfused.kernels = Kernels::kOnednn;
@@ -131,9 +131,8 @@ absl::Status StepBench::Create(const Config& config, const Dataset& data,
                                int64_t batch,
                                std::vector<std::string>& refused) {
   for (const WayOptions& way : WaysOf(config, data)) {
-    absl::StatusOr<std::unique_ptr<StepSession>> session =
-        StepSession::Create(config.model, config.optimizer, way.compile, data,
-                            batch);
+    absl::StatusOr<std::unique_ptr<StepSession>> session = StepSession::Create(
+        config.model, config.optimizer, way.compile, data, batch);
     const bool needed = way.compile.dispatch != Dispatch::kSingle;
     if (absl::IsUnimplemented(session.status()) && !needed) {
       refused.push_back(
@@ -161,10 +160,10 @@ absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer) {
       largest = std::max(largest, difference);
       // Written so that nan is refused.
       if (difference <= kLossTolerance) continue;
-      return absl::InternalError(absl::StrCat(
-          "bench: step ", step, ": want the ", ways_[0].name, " loss ", want,
-          " within a share of ", kLossTolerance, ", got the ", way.name,
-          " loss ", got));
+      return absl::InternalError(
+          absl::StrCat("bench: step ", step, ": want the ", ways_[0].name,
+                       " loss ", want, " within a share of ", kLossTolerance,
+                       ", got the ", way.name, " loss ", got));
     }
   }
   return largest;

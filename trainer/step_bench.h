@@ -39,7 +39,7 @@ struct BenchRow {
   int64_t batch = 0;
   std::vector<WayResult> ways;
   std::vector<std::string> refused;  // "single: ..." ways that cannot be run
-  double peak_gflops = 0;  // the best of samples between those of the steps
+  double peak_gflops = 0;      // the best of samples between those of the steps
   double loss_difference = 0;  // the largest of the check, relative
   int64_t interrupted = 0;     // tries during which the kernel took a core
 

@@ -42,7 +42,7 @@ struct TeamOptions {
 struct LoweredTeam {
   std::unique_ptr<Executable> executable;
   Partition partition;
-  Graph worker;  // worker 0's
+  Graph worker;       // worker 0's
   int exchanges = 0;  // barriers of a step
 };
 
@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToCuda(const Graph& graph);
 // it comes again in the next one, of that.
 struct NextRows {
   char* const* table;
-  int32_t* const* indices;  // points to null: no step follows
+  int32_t* const* indices;       // points to null: no step follows
   int64_t first = 0, count = 0;  // of the indices
   int64_t row_bytes = 0;
 };

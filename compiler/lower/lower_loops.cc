@@ -551,9 +551,8 @@ class Lowering {
     args.lddz = args.lddw = Cols(node_.types[0]);
     return ByCols(InType(0).num_elements(), args.lddw,
                   [args, x = In<int32_t>(0), dz = In(1),
-                   c = attrs.accumulate ? In(2) : nullptr,
-                   dw = Out(), next = NextOf(context_)](int64_t begin,
-                                                       int64_t end) {
+                   c = attrs.accumulate ? In(2) : nullptr, dw = Out(),
+                   next = NextOf(context_)](int64_t begin, int64_t end) {
                     cpu::RowPrefetch prefetch = PrefetchOf(next);
                     cpu::SparseOuterArgs part = args;
                     if (next) part.prefetch = &prefetch;

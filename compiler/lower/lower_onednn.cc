@@ -138,7 +138,7 @@ class Lowering {
   absl::StatusOr<OnednnCall> Commutative(OnednnBinary kind) {
     const bool swap = SameSlot(In(1), Out());
     return context_.onednn->MakeBinary(kind, In(swap), In(!swap), Out(), 1,
-                                      false);
+                                       false);
   }
 
   absl::StatusOr<OnednnCall> MatMul() {

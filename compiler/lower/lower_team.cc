@@ -76,8 +76,8 @@ struct ExchangeStep {
 ExchangeStep::Runs RunsOf(const TensorType& whole, int64_t axis, Range range) {
   if (axis < 0) return {1, whole.num_elements(), 0, 0};
   const View view(whole, axis);
-  return {view.outer, range.size() * view.inner,
-          whole.dims[axis] * view.inner, range.begin * view.inner};
+  return {view.outer, range.size() * view.inner, whole.dims[axis] * view.inner,
+          range.begin * view.inner};
 }
 
 TensorType WholeType(const Node& exchange) {
@@ -116,19 +116,18 @@ absl::StatusOr<LoweredStep> LowerToMicroGemm(const LowerContext& context,
   if (!MicroGemmIsFaster(c_type.dims[1])) {
     return absl::UnimplementedError("our own is faster");
   }
-  const cpu::MicroGemm kernel = cpu::MakeMicroGemm(
-      {.m = c_type.dims[0],
-       .n = c_type.dims[1],
-       .k = a_dims[attrs.trans_a ? 0 : 1],
-       .trans_a = attrs.trans_a,
-       .accumulate = attrs.accumulate});
+  const cpu::MicroGemm kernel =
+      cpu::MakeMicroGemm({.m = c_type.dims[0],
+                          .n = c_type.dims[1],
+                          .k = a_dims[attrs.trans_a ? 0 : 1],
+                          .trans_a = attrs.trans_a,
+                          .accumulate = attrs.accumulate});
   if (kernel == nullptr) return absl::UnimplementedError("no kernel");
   float* const* a = context.Address<float>(node.operands[0]);
   float* const* b = context.Address<float>(node.operands[1]);
   float* const* y = context.Address<float>(node.result());
-  float* const* c = attrs.accumulate
-                        ? context.Address<float>(node.operands.back())
-                        : nullptr;
+  float* const* c =
+      attrs.accumulate ? context.Address<float>(node.operands.back()) : nullptr;
   float* const* packed = nullptr;
   if (attrs.trans_b) {
     context.chain.RequestScratch(b_type.bytes());
@@ -209,7 +208,8 @@ class WorkerLowering {
       LowerContext fetching = context;
       fetching.next_rows = &next_rows->second;
       step = LowerToLoop(fetching, node);
-      info.implementation = absl::StrCat(step.implementation, ", fetches ahead");
+      info.implementation =
+          absl::StrCat(step.implementation, ", fetches ahead");
       context.chain.AddStep(std::move(info), std::move(step.call));
       return absl::OkStatus();
     }
@@ -296,15 +296,14 @@ class WorkerLowering {
       const TensorType whole = WholeType(*node);
       const Range given =
           RangeOf(attrs.full, static_cast<int>(attrs.workers), worker_);
-      steps.push_back(
-          {.attrs = attrs,
-           .worker = worker_,
-           .count = whole.num_elements(),
-           .gives = RunsOf(whole, attrs.from, given),
-           .takes = RunsOf(whole, attrs.to,
-                           {attrs.begin, attrs.begin + attrs.size}),
-           .from = context.Address<float>(node->operands[0]),
-           .to = context.Address<float>(node->result())});
+      steps.push_back({.attrs = attrs,
+                       .worker = worker_,
+                       .count = whole.num_elements(),
+                       .gives = RunsOf(whole, attrs.from, given),
+                       .takes = RunsOf(whole, attrs.to,
+                                       {attrs.begin, attrs.begin + attrs.size}),
+                       .from = context.Address<float>(node->operands[0]),
+                       .to = context.Address<float>(node->result())});
     }
     nodes.clear();
     // The first group of a step turns to the other half of the memory.
@@ -374,7 +373,7 @@ class WorkerLowering {
   std::shared_ptr<int> parity_ = std::make_shared<int>(0);
 };
 
-std::vector<int64_t> ExchangesOf(const Graph& graph) {
+std::vector<int64_t> BytesOfExchanges(const Graph& graph) {
   std::vector<int64_t> bytes;  // by index
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::kExchange) bytes.push_back(ExchangeBytes(*node));
@@ -393,7 +392,7 @@ absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
                    PartitionGraph(graph, options.workers, options.partition));
   ASSIGN_OR_RETURN(std::vector<Graph> graphs, LocalGraphs(lowered.partition));
   ASSIGN_OR_RETURN(std::unique_ptr<ExchangeMemory> exchanges,
-                   ExchangeMemory::Create(ExchangesOf(graphs[0])));
+                   ExchangeMemory::Create(BytesOfExchanges(graphs[0])));
   ASSIGN_OR_RETURN(std::shared_ptr<Team> team,
                    Team::Create(options.workers, options.affinity));
   std::vector<TeamProgram::Worker> workers;

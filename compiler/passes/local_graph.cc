@@ -57,15 +57,14 @@ class Localizer {
   absl::Status Emit(Node& node) {
     out_.set_phase(node.phase);
     if (node.kind == OpKind::kInput) {
-      AvailableOf(node.result()) = {{Placement::Replicated(),
-                                     out_.AddInput(node.name(), node.types[0])}};
+      AvailableOf(node.result()) = {
+          {Placement::Replicated(), out_.AddInput(node.name(), node.types[0])}};
       return absl::OkStatus();
     }
     if (node.kind == OpKind::kParam) {
       const Placement home = partition_.homes.at(node.name());
       AvailableOf(node.result()) = {
-          {home,
-           out_.AddParam(node.name(), LocalType(node.types[0], home))}};
+          {home, out_.AddParam(node.name(), LocalType(node.types[0], home))}};
       return absl::OkStatus();
     }
     if (node.kind == OpKind::kConstant) return absl::OkStatus();
@@ -78,8 +77,7 @@ class Localizer {
       level = std::max(level, held.level);
     }
     if (IsAdditionOfNothing(node, strategy)) {
-      AvailableOf(node.result()) = {
-          {Placement::Partial(), operands[0], level}};
+      AvailableOf(node.result()) = {{Placement::Partial(), operands[0], level}};
       return absl::OkStatus();
     }
     std::vector<TensorType> types;
@@ -121,9 +119,9 @@ class Localizer {
     const Held* const whole = Find(v, Placement::Replicated());
     if (v.node->kind == OpKind::kConstant) {
       const bool nothing = want.kind == Placement::kPartial && worker_ > 0;
-      made.value = out_.AddConstant(
-          nothing ? 0 : v.node->as<ConstantAttrs>().value,
-          LocalType(v.type(), want));
+      made.value =
+          out_.AddConstant(nothing ? 0 : v.node->as<ConstantAttrs>().value,
+                           LocalType(v.type(), want));
     } else if (whole == nullptr) {
       made = Exchange(v, want);
     } else if (want.kind == Placement::kSplit) {
@@ -224,7 +222,7 @@ absl::StatusOr<Graph> LocalGraph(const Partition& partition, int worker) {
 }
 
 // What all workers must do at the same time, as text.
-std::string ExchangesOf(const Graph& graph) {
+std::string ExchangesText(const Graph& graph) {
   std::string text;
   for (const auto& node : graph.nodes()) {
     if (node->kind != OpKind::kExchange) continue;
@@ -245,12 +243,12 @@ absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition) {
     status = graph.status();
     if (!status.ok()) break;
     graphs.push_back(*std::move(graph));
-    if (ExchangesOf(graphs[w]) == ExchangesOf(graphs[0])) continue;
-    const std::string differ =
-        absl::StrCat("partition: the exchanges of workers 0 and ", w, " differ");
+    if (ExchangesText(graphs[w]) == ExchangesText(graphs[0])) continue;
+    const std::string differ = absl::StrCat(
+        "partition: the exchanges of workers 0 and ", w, " differ");
     // Where one has zeros for another's rows, only that one's are tiled.
     status = partition.tile_rows > 0 ? absl::UnimplementedError(differ)
-                                 : absl::InternalError(differ);
+                                     : absl::InternalError(differ);
   }
   if (absl::IsUnimplemented(status) && partition.tile_rows > 0) {
     partition.not_tiled = status;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,7 +56,7 @@ struct Held {
 
 struct State {
   double us = 0;
-  int level = 0;   // barriers so far
+  int level = 0;    // barriers so far
   int choice = -1;  // into records
   std::vector<Held> held;
 };
@@ -100,7 +100,12 @@ class Search {
     for (State& state : beam_) {
       if (Finish(state)) done.push_back(std::move(state));
     }
-    if (done.empty()) return absl::InternalError("partition: no way found");
+    if (done.empty()) {
+      return absl::UnimplementedError(
+          absl::StrCat("dispatch single: ",
+                       stuck_ == nullptr ? "an output" : stuck_->def().name,
+                       " cannot be spread over ", workers_, " workers"));
+    }
     best_ = *std::min_element(
         done.begin(), done.end(),
         [](const State& a, const State& b) { return a.us < b.us; });
@@ -157,6 +162,7 @@ class Search {
         }
       }
     }
+    if (next.empty() && stuck_ == nullptr) stuck_ = node;
     for (State& state : next) Forget(*node, i, state);
     Prune(next);
     beam_ = std::move(next);
@@ -260,8 +266,7 @@ class Search {
     } else {
       moved = (form == kWhole ? 1 + 1.0 / workers_ : 2.0 / workers_) * bytes;
     }
-    state.us += Factor(Id(value), form) *
-                (kNodeUs + moved / kSharedBytesPerUs);
+    state.us += Factor(Id(value), form) * (kNodeUs + moved / kSharedBytesPerUs);
     const int level = held.level[from] + 1;
     if (level > state.level) {
       const bool by_rows = tiles_ > 1 && from != kAxis0 && form != kAxis0 &&
@@ -307,13 +312,13 @@ class Search {
   void Prune(std::vector<State>& states) const {
     std::sort(states.begin(), states.end(),
               [](const State& a, const State& b) { return a.us < b.us; });
-    std::unordered_map<std::string, int> seen;
+    std::unordered_set<std::string> seen;
     std::vector<State> kept;
     for (State& state : states) {
       std::string key(reinterpret_cast<const char*>(state.held.data()),
                       state.held.size() * sizeof(Held));
       absl::StrAppend(&key, state.level);
-      if (!seen.emplace(std::move(key), 1).second) continue;
+      if (!seen.insert(std::move(key)).second) continue;
       kept.push_back(std::move(state));
       if (kept.size() == kBeam) break;
     }
@@ -328,6 +333,7 @@ class Search {
   std::vector<int> last_use_;  // by value; size(): an output
   std::vector<Record> records_;
   std::vector<State> beam_;
+  const Node* stuck_ = nullptr;  // the first that no way led past
   State best_;
 };
 
@@ -338,7 +344,7 @@ bool IsGather(const Node& node) {
 }
 
 // Rows of the batch: what the indices of the gathers count; 0: none.
-int64_t BatchRows(const Graph& graph) {
+int64_t GatheredRows(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (IsGather(*node)) return node->operands.back().type().dims[0];
   }
@@ -394,7 +400,7 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
   partition.workers = workers;
   partition.graph = graph.Clone();
   UnfuseEpilogues(partition.graph);
-  const int64_t rows = BatchRows(graph);
+  const int64_t rows = GatheredRows(graph);
   const int64_t row_bytes = rows == 0 ? 0 : RowBytes(graph, rows);
   int64_t tile_rows = TileRowsFor(rows, row_bytes, options);
   if (tile_rows > 0) {
@@ -405,8 +411,7 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
     if (partition.not_tiled.ok()) partition.graph = std::move(apart);
     if (!partition.not_tiled.ok()) tile_rows = 0;
   }
-  const int64_t tiles =
-      tile_rows == 0 ? 1 : (rows + tile_rows - 1) / tile_rows;
+  const int64_t tiles = tile_rows == 0 ? 1 : (rows + tile_rows - 1) / tile_rows;
   Search search(partition.graph, workers, rows, tiles, options.shuffle);
   RETURN_IF_ERROR(search.Run());
   search.Fill(partition);
@@ -427,9 +432,8 @@ std::string Partition::ToString() const {
     }
     std::string op = node.def().Has(kLeaf) ? "" : node.def().name;
     absl::StrAppendFormat(
-        &text, "%-12s %-16s %-16s %-12s %s\n",
-        graph.NameOf(node.result(r)), op, node.types[r].ToString(),
-        placement.ToString(),
+        &text, "%-12s %-16s %-16s %-12s %s\n", graph.NameOf(node.result(r)), op,
+        node.types[r].ToString(), placement.ToString(),
         part == node.types[r] ? "" : absl::StrCat(part.ToString(), " of 0"));
   };
   for (const auto& node : graph.nodes()) {

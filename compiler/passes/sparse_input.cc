@@ -92,9 +92,9 @@ void SayWhichUpdatesAreDense(PassContext& context) {
     if (node->kind != OpKind::kSparseOuter) continue;
     for (Node* user : context.graph.Users(node->result())) {
       if (!user->def().Has(kUpdate)) continue;
-      context.Refuse(absl::StrCat(
-          "update only where ", context.graph.NameOf(node->result()),
-          " is not zero: ", user->def().name, " reads all of it"));
+      context.Refuse(
+          absl::StrCat("skip zeros in the update: ", user->def().name,
+                       " reads all of ", context.graph.NameOf(node->result())));
     }
   }
 }

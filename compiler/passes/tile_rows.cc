@@ -150,8 +150,8 @@ class Tiler {
       const bool split = part == Part::kRows || part == Part::kIndex;
       if (v.node->kind == OpKind::kConstant) {
         if (want.kind == Placement::kPartial) return false;
-      } else if (want != (split ? Placement::Split(0)
-                                : Placement::Replicated())) {
+      } else if (want !=
+                 (split ? Placement::Split(0) : Placement::Replicated())) {
         return false;
       }
     }
@@ -261,7 +261,7 @@ class Tiler {
   const int64_t tile_rows_;
   int64_t rows_ = 0, tiles_ = 0;
   std::map<Key, Part> part_;
-  std::map<const Node*, bool> late_;  // after the last tile
+  std::map<const Node*, bool> late_;          // after the last tile
   std::map<const Node*, Strategy> strategy_;  // of what is done per tile
   Graph out_;
   int64_t tile_ = 0;

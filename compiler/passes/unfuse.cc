@@ -24,8 +24,7 @@ void SplitAddition(Graph& graph, Node* node, int index, Attrs attrs) {
   Node* const gradient =
       graph.Add(node->kind, std::move(operands), std::move(attrs)).node;
   graph.set_phase(Phase::kUpdate);
-  const Value sum =
-      graph.Add(OpKind::kAdd, {old, gradient->result(index)});
+  const Value sum = graph.Add(OpKind::kAdd, {old, gradient->result(index)});
   graph.set_insertion_point(nullptr);
   for (int r = 0; r < static_cast<int>(node->types.size()); ++r) {
     graph.ReplaceUses(node->result(r), r == index ? sum : gradient->result(r));

@@ -20,7 +20,7 @@ struct MatMulArgs {
   int64_t m, n, k;
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
-  Act act = Act::kNone;  // REQUIRES: none with accumulate
+  Act act = Act::kNone;             // REQUIRES: none with accumulate
   RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
 };
 

@@ -18,8 +18,8 @@ MicroGemm MakeMicroGemm(const MicroGemmShape& shape) {
   const libxsmm_blasint k = static_cast<libxsmm_blasint>(shape.k);
   const libxsmm_blasint lda = n, ldb = shape.trans_a ? m : k, ldc = n;
   const float alpha = 1, beta = shape.accumulate ? 1 : 0;
-  const int flags = shape.trans_a ? LIBXSMM_GEMM_FLAG_TRANS_B
-                                  : LIBXSMM_GEMM_FLAG_NONE;
+  const int flags =
+      shape.trans_a ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
   return libxsmm_smmdispatch(n, m, k, &lda, &ldb, &ldc, &alpha, &beta, &flags,
                              /*prefetch=*/nullptr);
 }

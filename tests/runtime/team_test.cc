@@ -157,7 +157,7 @@ TEST(TeamLifeTest, SaysHowManyThreadsItWanted) {
               "RESOURCE_EXHAUSTED: team: want 999 threads, got [0-9]+: ");
 }
 
-TEST(TeamAffinityTest, PinsEveryWorkerUntilTheTeamEnds) {
+TEST(TeamAffinityTest, PinsEveryWorkerAndTheCallerWhileItRuns) {
   const std::vector<int> allowed = AffinityCpus();
   const int workers = std::min<int>(allowed.size(), 4);
   // Backwards, so that it is not the compact order by chance.
@@ -170,7 +170,9 @@ TEST(TeamAffinityTest, PinsEveryWorkerUntilTheTeamEnds) {
     for (int w = 0; w < workers; ++w) {
       EXPECT_THAT(seen[w], ElementsAre(cpus[w])) << "worker " << w;
     }
-    EXPECT_THAT(AffinityCpus(), ElementsAre(cpus[0]));
+    // Outside Run the caller goes where it likes, and so do new teams.
+    EXPECT_EQ(AffinityCpus(), allowed);
+    EXPECT_OK(Team::Create(workers, {Affinity::kList, cpus}).status());
   }
   EXPECT_EQ(AffinityCpus(), allowed);
 }

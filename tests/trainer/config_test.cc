@@ -31,8 +31,7 @@ TEST(ConfigTest, JsonHasAKeyPerFlag) {
                   "data", "validation", "model", "activation", "loss", "init",
                   "optimizer", "weight_decay", "lr", "lr_schedule", "warmup",
                   "batch", "epochs", "patience", "seed", "device", "fuse",
-                  "dispatch", "kernels", "threads", "input",
-                  "disable_pass"));
+                  "dispatch", "kernels", "threads", "input", "disable_pass"));
   EXPECT_EQ(json["model"], "784-128-10");
   EXPECT_EQ(json["fuse"], "on");
   EXPECT_EQ(json["lr"], 0.1);

@@ -229,9 +229,9 @@ TEST_F(E2eCliTest, WhatCannotRunHereIsNeverRunAnotherWay) {
       "single with kernels onednn");
   ExpectFailure({"--data", "data", "--input", "sparse", "--fuse", "off"}, 5,
                 "input sparse: ");
-  ExpectFailure({"--data", "data", "--input", "sparse", "--disable-pass",
-                 "sparse-input"},
-                5, "input sparse: pass sparse-input did not run");
+  ExpectFailure(
+      {"--data", "data", "--input", "sparse", "--disable-pass", "sparse-input"},
+      5, "input sparse: pass sparse-input did not run");
   ExpectFailure({"--data", "data", "--device", "gpu", "--dispatch", "single"},
                 5, "gpu");
 }

@@ -99,9 +99,9 @@ TEST(BenchCommandTest, JsonHasTheDocumentedKeys) {
   for (const auto& row : json["rows"]) {
     for (const char* way :
          {"unfused", "loops", "fused", "single", "single_sparse"}) {
-      for (const char* key : {"_us", "_p5_us", "_p95_us", "_ratio",
-                              "_ratio_low", "_ratio_high", "_gflops",
-                              "_peak_share"}) {
+      for (const char* key :
+           {"_us", "_p5_us", "_p95_us", "_ratio", "_ratio_low", "_ratio_high",
+            "_gflops", "_peak_share"}) {
         const std::string name = absl::StrCat(way, key);
         EXPECT_TRUE(row.contains(name) && row[name].is_number()) << name;
       }

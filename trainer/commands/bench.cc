@@ -43,8 +43,8 @@ absl::StatusOr<Dataset> RowsFor(const Config& config) {
   const int64_t most =
       *std::max_element(config.batches.begin(), config.batches.end());
   if (config.data.empty()) return BenchRows(config.model, most);
-  ASSIGN_OR_RETURN(Dataset data, LoadSubset(config, Subset::kTrain,
-                                            config.model.classes()));
+  ASSIGN_OR_RETURN(Dataset data,
+                   LoadSubset(config, Subset::kTrain, config.model.classes()));
   if (data.features != config.model.features()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--model: want ", data.features, " features, as ",
@@ -74,8 +74,7 @@ absl::StatusOr<BenchRun> BenchAll(const Config& config) {
     const auto progress = [&](const std::string& text) {
       line.Show(absl::StrCat("batch ", batch, ": ", text));
     };
-    ASSIGN_OR_RETURN(BenchRow row,
-                     BenchStep(config, data, batch, progress));
+    ASSIGN_OR_RETURN(BenchRow row, BenchStep(config, data, batch, progress));
     run.rows.push_back(row);
   }
   return run;

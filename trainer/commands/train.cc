@@ -133,15 +133,19 @@ absl::Status TrainCommand::Compile() {
   const Split& split = data_.split;
   ASSIGN_OR_RETURN(loop_,
                    TrainLoop::Create(config_, data_.train, split.train_rows));
+  // A chain evaluates: a team is for many steps one after the other.
+  CompileOptions evaluate = config_.compile;
+  if (evaluate.dispatch == Dispatch::kSingle) {
+    evaluate.dispatch = Dispatch::kOps;
+  }
   if (split.validation_rows > 0) {
     ASSIGN_OR_RETURN(
         validation_,
-        Evaluator::Create(config_.model, config_.compile, data_.train,
-                          loop_->params(),
+        Evaluator::Create(config_.model, evaluate, data_.train, loop_->params(),
                           {split.train_rows, split.validation_rows}));
   }
   ASSIGN_OR_RETURN(test_,
-                   Evaluator::Create(config_.model, config_.compile, data_.test,
+                   Evaluator::Create(config_.model, evaluate, data_.test,
                                      loop_->params(), {0, data_.test.rows}));
   progress_ =
       std::make_unique<Progress>(config_.epochs, loop_->steps_per_epoch());

@@ -142,9 +142,8 @@ TEST(TileRowsTest, SaysWhatStandsAgainstIt) {
   MlpSpec spec;
   spec.extra = ExtraUse::kHidden;  // wanted for all rows at once
   Graph graph = MakeMlp(spec);
-  EXPECT_THAT(TileRows(graph, 2),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("tile-rows: output")));
+  EXPECT_THAT(TileRows(graph, 2), StatusIs(absl::StatusCode::kUnimplemented,
+                                           HasSubstr("tile-rows: output")));
 }
 
 }  // namespace
