@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Records `trainer bench` on this machine, with machine, commit and flags:
-#   bench/record.sh bench/results/NAME.json [TRAINER]
-# Wants an idle machine: nothing here corrects for other load.
+#   bench/record.sh bench/results/NAME.json [TRAINER [DIR]]
+# DIR: a folder of MNIST's IDX files, for the rows; else random ones. Wants an idle machine: nothing here corrects for other load.
 set -euo pipefail
 out=${1:?want the file to write}
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -10,11 +10,13 @@ trainer=${2:-$root/build/release/trainer/trainer}
 cores=$("$trainer" info --json |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu"]["default_threads"])')
 
+data=${3:+--data $3}
 runs=(
-  "--threads 1 --batch 32,128,512,2048,4096"
-  "--threads $cores --batch 32,128,512,2048,4096"
+  "--threads 1 --batch 32,128,512,2048,4096 $data"
+  "--threads $cores --batch 32,128,512,2048,4096 $data"
   "--threads 1 --batch 32 --kernels onednn"
   "--threads 1 --batch 8 --model 64-32-10"
+  "--threads 1 --batch 1 --model 8-16-4"
 )
 commit=$(git -C "$root" rev-parse --short HEAD)
 [[ -z $(git -C "$root" status --porcelain) ]] || commit+=" with changes"

@@ -50,10 +50,6 @@ HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
   return {k <= 40 ? 96 : 48, kMaxVecs};
 }
 
-// Lines to ask for after each tile: 784x64 with k = 32 has 131 tiles, a batch
-// of 32 rows of MNIST 416 lines.
-constexpr int kPrefetchLines = 4;
-
 // A column panel of c, at most kMaxVecs vectors wide, and one block of k.
 struct Panel {
   const float* b;
@@ -148,7 +144,7 @@ HWY_INLINE void Rows(const MatMulArgs& args, const float* a, const Panel& panel,
   for (; i + kRows <= end; i += kRows) {
     Tile<kRows, kVecs, kAcross>(a + i * args.a_row, lda, panel,
                                 c + i * args.ldc, args.ldc);
-    if (args.prefetch != nullptr) args.prefetch->Next(kPrefetchLines);
+    if (args.prefetch != nullptr) args.prefetch->Next();
   }
   if constexpr (kRows > 1) {
     constexpr int kLower = std::bit_floor(static_cast<unsigned>(kRows - 1));
@@ -216,6 +212,9 @@ HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
+  if (args.prefetch != nullptr) {  // in tiles of 6 rows and 4 vectors
+    args.prefetch->SpreadOver((end - begin) * args.n / (6 * 4 * kLanes));
+  }
   if (args.a_col == 1) {
     Blocks<false>(args, begin, end);
   } else {

@@ -19,9 +19,16 @@ class RowPrefetch {
         last_(rows + count),
         row_bytes_(row_bytes) {}
 
-  // Asks for the next `lines` lines; does nothing when all were asked for.
-  inline __attribute__((always_inline)) void Next(int lines) {
-    for (int i = 0; i < lines; ++i) {
+  // About how often Next will be called: lines asked for long before they are
+  // read may be gone again.
+  void SpreadOver(int64_t calls) {
+    const int64_t lines = (last_ - rows_) * ((row_bytes_ + 126) / 64);
+    lines_ = calls < 1 ? lines : (lines + calls - 1) / calls;
+  }
+
+  // Asks for the next few lines; does nothing when all were asked for.
+  inline __attribute__((always_inline)) void Next() {
+    for (int64_t i = 0; i < lines_; ++i) {
       if (line_ >= end_) {
         if (rows_ == last_) return;
         line_ = table_ + *rows_++ * row_bytes_;
@@ -36,6 +43,7 @@ class RowPrefetch {
   const char* table_;
   const int32_t *rows_, *last_;
   int64_t row_bytes_;
+  int64_t lines_ = 2;                            // of a call
   const char *line_ = nullptr, *end_ = nullptr;  // of the row at hand
 };
 
