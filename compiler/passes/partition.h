@@ -44,12 +44,12 @@ struct Partition {
 
 struct PartitionOptions {
   // A batch whose widest value is more than kWholeTiles times this large is cut
-  // in tiles of about this size. Measured on Zen 5 (1 MiB of L2 a core, 400 KiB
-  // each for W1 and its gradient): 32 rows of 784 are up to 3 % faster than 64.
-  int64_t tile_bytes = 112 << 10;
+  // in tiles of about this size: 64 rows of 784. Measured on Zen 5 (1 MiB of L2
+  // a core): 32 and 96 rows are up to 2 % slower at batch 4096.
+  int64_t tile_bytes = 208 << 10;
   // Tiles of a worker at most: a program is as long as they are many.
   int64_t max_tiles = 64;
-  static constexpr int64_t kWholeTiles = 5;
+  static constexpr int64_t kWholeTiles = 3;
   // For tests: not 0, costs are multiplied by factors drawn from this, so
   // that the search finds odd placements.
   uint64_t shuffle = 0;

@@ -7,8 +7,8 @@
 namespace onestep::cpu {
 
 // Rows of a table in memory that are wanted next: a loop that computes asks
-// for a few of their cache lines at a time, so that they are in the
-// second-level cache when they are read, and no load ever waits.
+// for a few of their cache lines at a time, so that they are in the cache when
+// they are read, and no load waits for memory.
 class RowPrefetch {
  public:
   // Rows table[rows[0..count)] of `row_bytes` each.
@@ -34,7 +34,7 @@ class RowPrefetch {
         line_ = table_ + *rows_++ * row_bytes_;
         end_ = line_ + row_bytes_;
       }
-      __builtin_prefetch(line_, /*rw=*/0, /*locality=*/2);
+      __builtin_prefetch(line_, /*rw=*/0, /*locality=*/3);
       line_ += 64;
     }
   }
