@@ -276,8 +276,9 @@ void TrainCommand::PrintConfig() {
 void TrainCommand::PrintCompiled() {
   const Executable& executable = *loop_->step().executable;
   console_.Print(absl::StrFormat(
-      "compiled in %.1f ms: %s, %d dispatches per step, %d steps per epoch%s\n",
+      "compiled in %.1f ms: %s, %d %s per step, %d steps per epoch%s\n",
       loop_->compile_ms(), executable.lowering(), executable.dispatches(),
+      executable.dispatches() == 1 ? "dispatch" : "dispatches",
       loop_->steps_per_epoch(),
       loop_->tail_batch() == 0
           ? ""

@@ -17,8 +17,8 @@
 namespace onestep {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kGraphs = 12;  // each takes a second there
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kGraphs = 12;  // each takes seconds there
 #else
 constexpr int kGraphs = 60;
 #endif
