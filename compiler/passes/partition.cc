@@ -17,11 +17,24 @@ namespace {
 // What a step is predicted with, measured on Zen 5 with AVX-512 (per core):
 // only the ratios matter for what is chosen.
 constexpr double kMatMulFlopsPerUs = 250e3;
+constexpr double kSparseFlopsPerUs = 130e3;  // of the nonzeros
 constexpr double kOtherFlopsPerUs = 15e3;
 constexpr double kCacheBytesPerUs = 60e3;   // of the core's own cache
 constexpr double kSharedBytesPerUs = 20e3;  // written by another core
 constexpr double kBarrierUs = 0.3;  // of two workers; grows as log2 of more
 constexpr double kNodeUs = 0.03;
+
+double FlopsPerUs(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatMul:
+      return kMatMulFlopsPerUs;
+    case OpKind::kSparseMatMul:
+    case OpKind::kSparseOuter:
+      return kSparseFlopsPerUs;
+    default:
+      return kOtherFlopsPerUs;
+  }
+}
 
 // Ways kept after each node.
 constexpr size_t kBeam = 400;
@@ -111,8 +124,6 @@ class Search {
         [](const State& a, const State& b) { return a.us < b.us; });
     return absl::OkStatus();
   }
-
-  double us() const { return best_.us; }
 
   void Fill(Partition& partition) const {
     std::vector<int> chosen;  // from the last node to the first
@@ -232,10 +243,8 @@ class Search {
 
   static double NodeUs(const Node& node, double share) {
     const OpCost cost = node.def().cost(node);
-    const bool matmul = node.kind == OpKind::kMatMul;
-    const double flops_us =
-        cost.flops / (matmul ? kMatMulFlopsPerUs : kOtherFlopsPerUs);
-    return kNodeUs + share * std::max(flops_us, cost.bytes / kCacheBytesPerUs);
+    return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
+                                      cost.bytes / kCacheBytesPerUs);
   }
 
   // Makes `value` available in `form`, at its cost; false: cannot be.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inverse of some fusions, where a partition has to come in between.
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "compiler/passes/partition.h"
@@ -32,6 +34,32 @@ void SplitAddition(Graph& graph, Node* node, int index, Attrs attrs) {
   graph.Erase(node);
 }
 
+// The attributes of the same op without its update, and the result that was
+// the new value; -1: there was none.
+int TakeUpdateOut(Attrs& attrs) {
+  const auto clear = [](bool& accumulate) {
+    return std::exchange(accumulate, false) ? 0 : -1;
+  };
+  const auto lower = [](BiasGrad& bias, int result) {
+    if (bias != BiasGrad::kUpdate) return -1;
+    bias = BiasGrad::kGrad;
+    return result;
+  };
+  if (auto* matmul = std::get_if<MatMulAttrs>(&attrs)) {
+    return clear(matmul->accumulate);
+  }
+  if (auto* outer = std::get_if<SparseOuterAttrs>(&attrs)) {
+    return clear(outer->accumulate);
+  }
+  if (auto* loss = std::get_if<LossGradAttrs>(&attrs)) {
+    return lower(loss->bias, 3);
+  }
+  if (auto* activation = std::get_if<ActivationGradAttrs>(&attrs)) {
+    return lower(activation->bias, 1);
+  }
+  return -1;
+}
+
 }  // namespace
 
 void UnfuseEpilogues(Graph& graph) {
@@ -59,27 +87,9 @@ void UnfuseEpilogues(Graph& graph) {
 
 void UnfuseUpdates(Graph& graph) {
   for (Node* const node : NodesOf(graph)) {
-    if (node->kind == OpKind::kMatMul) {
-      MatMulAttrs attrs = node->as<MatMulAttrs>();
-      if (!attrs.accumulate) continue;
-      attrs.accumulate = false;
-      SplitAddition(graph, node, 0, attrs);
-    } else if (node->kind == OpKind::kSparseOuter) {
-      SparseOuterAttrs attrs = node->as<SparseOuterAttrs>();
-      if (!attrs.accumulate) continue;
-      attrs.accumulate = false;
-      SplitAddition(graph, node, 0, attrs);
-    } else if (node->kind == OpKind::kLossGrad) {
-      LossGradAttrs attrs = node->as<LossGradAttrs>();
-      if (attrs.bias != BiasGrad::kUpdate) continue;
-      attrs.bias = BiasGrad::kGrad;
-      SplitAddition(graph, node, 3, attrs);
-    } else if (node->kind == OpKind::kActivationGrad) {
-      ActivationGradAttrs attrs = node->as<ActivationGradAttrs>();
-      if (attrs.bias != BiasGrad::kUpdate) continue;
-      attrs.bias = BiasGrad::kGrad;
-      SplitAddition(graph, node, 1, attrs);
-    }
+    Attrs attrs = node->attrs;
+    const int sum = TakeUpdateOut(attrs);
+    if (sum >= 0) SplitAddition(graph, node, sum, std::move(attrs));
   }
 }
 
