@@ -247,6 +247,13 @@ class Search {
                                       cost.bytes / kCacheBytesPerUs);
   }
 
+  // Whether `value` is made tile after tile: then its rows are never all there
+  // for the workers to share them out anew.
+  bool IsTiled(Value value) const {
+    return tiles_ > 1 && !value.node->def().Has(kLeaf) &&
+           value.type().rank() > 0 && value.type().dims[0] == rows_;
+  }
+
   // Makes `value` available in `form`, at its cost; false: cannot be.
   bool Obtain(Value value, int form, State& state) const {
     Held& held = state.held[Id(value)];
@@ -256,6 +263,7 @@ class Search {
       held.Set(held.home, 0);
     }
     if (held.has(form)) return true;
+    if (form == kAxis0 && IsTiled(value)) return false;
     const double bytes = static_cast<double>(value.type().bytes());
     if (held.has(kWhole)) {
       // Its rows are packed in groups: no worker can take some of them.
@@ -269,6 +277,7 @@ class Search {
     if (form == kSum || value.type().dtype != DType::kF32) return false;
     int from = kSum;
     while (!held.has(from)) ++from;
+    if (from == kAxis0 && IsTiled(value)) return false;
     double moved = 0;  // per worker, written and read
     if (from == kSum) {
       moved = form == kWhole ? (1 + workers_) * bytes : 2 * bytes;
@@ -278,11 +287,8 @@ class Search {
     state.us += Factor(Id(value), form) * (kNodeUs + moved / kSharedBytesPerUs);
     const int level = held.level[from] + 1;
     if (level > state.level) {
-      const bool by_rows = tiles_ > 1 && from != kAxis0 && form != kAxis0 &&
-                           value.type().rank() > 0 &&
-                           value.type().dims[0] == rows_;
       state.us += kBarrierUs * std::log2(static_cast<double>(workers_)) *
-                  static_cast<double>(by_rows ? tiles_ : 1);
+                  static_cast<double>(IsTiled(value) ? tiles_ : 1);
       state.level = level;
     }
     held.Set(form, level);

@@ -59,6 +59,14 @@ TEST(PartitionTest, OneHiddenLayerNeedsOneExchange) {
   }
 }
 
+TEST(PartitionTest, ABatchInTilesNeedsOneExchangeEach) {
+  const Plan plan = PlanOf(FusedMlp({784, 128, 10}, 512), 2);
+  EXPECT_OK(plan.partition.not_tiled);
+  EXPECT_EQ(plan.partition.homes.at("w1"), Placement::Split(1));
+  ASSERT_GT(plan.partition.tile_rows, 0);
+  EXPECT_EQ(plan.exchanges, 512 / plan.partition.tile_rows);
+}
+
 TEST(PartitionTest, LayersPairUp) {
   EXPECT_LE(PlanOf(FusedMlp({784, 128, 128, 10}, 32), 2).exchanges, 2);
   // One per pair of layers and direction: the first pair has no gradient of
