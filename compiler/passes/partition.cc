@@ -426,10 +426,21 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
     if (partition.not_tiled.ok()) partition.graph = std::move(apart);
     if (!partition.not_tiled.ok()) tile_rows = 0;
   }
-  const int64_t tiles = tile_rows == 0 ? 1 : (rows + tile_rows - 1) / tile_rows;
-  Search search(partition.graph, workers, rows, tiles, options.shuffle);
-  RETURN_IF_ERROR(search.Run());
-  search.Fill(partition);
+  const auto search_with = [&](int64_t rows_of_tile) -> absl::Status {
+    const int64_t tiles =
+        rows_of_tile == 0 ? 1 : (rows + rows_of_tile - 1) / rows_of_tile;
+    Search search(partition.graph, workers, rows, tiles, options.shuffle);
+    RETURN_IF_ERROR(search.Run());
+    search.Fill(partition);
+    return absl::OkStatus();
+  };
+  absl::Status status = search_with(tile_rows);
+  if (absl::IsUnimplemented(status) && tile_rows > 0) {
+    partition.not_tiled = std::move(status);
+    tile_rows = 0;
+    status = search_with(tile_rows);
+  }
+  RETURN_IF_ERROR(status);
   if (tile_rows > 0) {
     partition.tile_rows =
         TileRowsFor(WorkerRows(partition, rows), row_bytes, options);
