@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launchers of the GPU kernels in kernels/cuda: each takes device addresses and
+// sizes, chooses the instance, the grid and the shared memory, and returns the
+// Launch. Two builds have these names: nvcc's, and the emulator's of the tests.
+// All tensors are f32, row-major and dense unless said; labels and indices are
+// i32. What may lie in the memory of what is as in compiler/ir/op_alias.cc.
+// Deterministic: sums in a fixed order that depends on sizes only.
+#ifndef ONESTEP_KERNELS_KERNELS_H_
+#define ONESTEP_KERNELS_KERNELS_H_
+
+#include <cstdint>
+
+#include "kernels/launch.h"
+
+namespace onestep::cuda {
+
+enum class Act : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
+
+// ---- data (gather.cu) ------------------------------------------------------
+// y[r] = table[indices[r]], rows of row_bytes.
+Launch GatherRows(const void* table, const int32_t* indices, void* y,
+                  int64_t rows, int64_t row_bytes);
+// y[rows,cols] = alpha * table u8[indices[r], c]
+Launch GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
+                     float* y, int64_t rows, int64_t cols);
+Launch CastU8(const uint8_t* x, float* y, int64_t n);
+Launch CastI32(const int32_t* x, float* y, int64_t n);
+Launch OneHot(const int32_t* labels, float* y, int64_t rows, int64_t classes);
+// y[rows] of row_bytes each = x from x + r * x_row_bytes (a part of x's rows).
+Launch SliceRows(const void* x, void* y, int64_t rows, int64_t row_bytes,
+                 int64_t x_row_bytes);
+Launch Fill(float* y, float value, int64_t n);
+
+// ---- elementwise (elementwise.cu) ------------------------------------------
+Launch Scale(const float* x, float alpha, float* y, int64_t n);
+Launch MulScalar(const float* x, const float* s, float alpha, float* y,
+                 int64_t n);  // alpha * s * x
+Launch Add(const float* a, const float* b, float* y, int64_t n);
+Launch Mul(const float* a, const float* b, float* y, int64_t n);
+Launch AddBias(const float* x, const float* b, float* y, int64_t rows,
+               int64_t cols);
+Launch BroadcastRows(const float* x, float* y, int64_t rows, int64_t cols);
+Launch Activate(Act act, const float* x, float* y, int64_t n);
+// (y, dy) -> dx; gelu: (x, dy)
+Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
+                    int64_t n);
+// y[cols] = sum over the rows of x.
+Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols);
+// As op activation_grad: dx, and where db is not null db = sum dx over the
+// rows, plus b where b is not null (db may be b).
+Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
+                      float* dx, float* db, int64_t rows, int64_t cols);
+
+// ---- losses (loss.cu) ------------------------------------------------------
+Launch Softmax(const float* x, float* y, int64_t rows, int64_t cols);
+Launch SoftmaxGrad(const float* y, const float* dy, float* dx, int64_t rows,
+                   int64_t cols);
+// *loss = 1/batch sum logsumexp(z) - z[label]
+Launch NllLoss(const float* logits, const int32_t* labels, float* loss,
+               int64_t rows, int64_t cols, int64_t batch);
+Launch MinusOneHot(const float* p, const int32_t* labels, float* y,
+                   int64_t rows, int64_t cols);
+// *loss = 1/elements sum (y - t)^2
+Launch MseLoss(const float* y, const float* t, float* loss, int64_t n,
+               int64_t elements);
+Launch MseGrad(const float* y, const float* t, float* dy, int64_t n,
+               int64_t elements);
+Launch CountCorrect(const float* logits, const int32_t* labels, float* correct,
+                    int64_t rows, int64_t cols);
+// Op loss_grad, softmax cross-entropy or mean squared error against one-hot
+// labels: as in ops.def. Any cols.
+struct LossGradParams {
+  bool mse = false;
+  const float* logits;      // [rows,cols]
+  const int32_t* labels;    // [rows], or [N] and then
+  const int32_t* indices;   // [rows]; null: labels are of the rows
+  const float* lr;          // dlogits times -*lr; null: not
+  const float* bias;        // [cols]; null: db is the plain sum
+  float* loss;              // []
+  float* dlogits;           // [rows,cols]; may be logits
+  float* correct;           // []
+  float* db;                // [cols]; null: not wanted; may be bias
+  int64_t rows, cols;
+  int64_t batch;            // rows that the mean is over
+};
+Launch LossGrad(const LossGradParams& params);
+
+// ---- updates (update.cu); w_out may be w, and so on ------------------------
+Launch SgdUpdate(const float* w, const float* dw, const float* lr,
+                 float weight_decay, float* w_out, int64_t n);
+Launch MomentumUpdate(const float* w, const float* dw, const float* v,
+                      const float* lr, float momentum, bool nesterov,
+                      float weight_decay, float* w_out, float* v_out,
+                      int64_t n);
+struct AdamParams {
+  const float *w, *dw, *m, *v, *lr, *step;
+  float beta1, beta2, epsilon, weight_decay;
+  bool decoupled;
+  float *w_out, *m_out, *v_out;
+  int64_t n;
+};
+Launch AdamUpdate(const AdamParams& params);
+
+// ---- matmul (matmul.cu): fp32 FMAs -----------------------------------------
+// y[m,n] = act(op(a) op(b) + bias), or c + op(a) op(b); a is [m,k] or, when
+// trans_a, [k,m]; b [k,n] or [n,k]. y may be c. Any sizes.
+struct MatMulParams {
+  const float *a, *b;
+  const float* bias;  // [n] or null
+  const float* c;     // [m,n] or null
+  float* y;
+  int64_t m, n, k;
+  bool trans_a, trans_b;
+  Act act = Act::kNone;
+};
+Launch MatMul(const MatMulParams& params);
+
+// ---- between steps (boundary.cu) -------------------------------------------
+// What a run of steps counts in device memory.
+struct StepControl {
+  int64_t step;  // of this run, from 0
+};
+
+// Moves what advances with the step. First publishes the results of step s =
+// control->step: to + s * stride, from `from`; then, if `advance`, the step
+// becomes s + 1; then it fetches that step's inputs: from + step * stride, to
+// `to`. One block.
+struct BoundaryMove {
+  void* to;
+  const void* from;
+  int64_t stride_bytes;
+  int64_t bytes;  // a multiple of 4, as are the addresses and the stride
+};
+inline constexpr int kMaxBoundaryMoves = 16;
+struct BoundaryParams {
+  StepControl* control;
+  int32_t advance;  // 0 or 1
+  int32_t publishes, fetches;
+  BoundaryMove moves[kMaxBoundaryMoves];  // the publishes, then the fetches
+};
+Launch StepBoundary(const BoundaryParams& params);
+// control->step += steps. One thread.
+Launch Advance(StepControl* control, int64_t steps);
+
+}  // namespace onestep::cuda
+
+#endif  // ONESTEP_KERNELS_KERNELS_H_
