@@ -117,6 +117,8 @@ class CudaApi {
   virtual void DestroyEvent(Event event) = 0;
   virtual absl::Status Record(Event event, Stream stream) = 0;
   virtual absl::Status Wait(Stream stream, Event event) = 0;
+  // Returns when the work before the event is done.
+  virtual absl::Status WaitOnHost(Event event) = 0;
   // Milliseconds between two recorded events that are done.
   virtual absl::StatusOr<float> Elapsed(Event from, Event to) = 0;
 
