@@ -43,7 +43,7 @@ endfunction()
 # follow; and device code reads shared memory as now this, now that type.
 add_library(onestep_on_fibers INTERFACE)
 target_compile_options(onestep_on_fibers INTERFACE -fno-strict-aliasing
-  $<$<STREQUAL:${ONESTEP_SANITIZE},thread>:-fno-sanitize=thread>)
+  $<$<BOOL:${ONESTEP_SANITIZE}>:-fno-sanitize=thread>)
 
 # onestep_emulated_kernels(name SRCS a.cu ...): onestep::name, the kernels as
 # C++ for tests/cuda_emulator, which runs them.

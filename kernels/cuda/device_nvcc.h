@@ -114,7 +114,8 @@ ONESTEP_DEVICE bool WaitParity(Barrier* barrier, uint32_t parity,
   constexpr int kTriesPerClock = 64;
   uint64_t begin = 0;
   while (true) {
-    _Pragma("unroll 1") for (int i = 0; i < kTriesPerClock; ++i) {
+#pragma unroll 1
+    for (int i = 0; i < kTriesPerClock; ++i) {
       if (TryWaitParity(barrier, parity)) return true;
     }
     const uint64_t now = Nanoseconds();
