@@ -42,8 +42,10 @@ endfunction()
 # For code that runs on the emulator's fibers, which ThreadSanitizer cannot
 # follow; and device code reads shared memory as now this, now that type.
 add_library(onestep_on_fibers INTERFACE)
-target_compile_options(onestep_on_fibers INTERFACE -fno-strict-aliasing
-  $<$<BOOL:${ONESTEP_SANITIZE}>:-fno-sanitize=thread>)
+target_compile_options(onestep_on_fibers INTERFACE -fno-strict-aliasing)
+if(ONESTEP_SANITIZE)
+  target_compile_options(onestep_on_fibers INTERFACE -fno-sanitize=thread)
+endif()
 
 # onestep_emulated_kernels(name SRCS a.cu ...): onestep::name, the kernels as
 # C++ for tests/cuda_emulator, which runs them.
