@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The two functions every folder uses.
+# The functions every folder uses.
 
 # Options every target of this project is compiled with.
 add_library(onestep_options INTERFACE)
@@ -37,4 +37,17 @@ function(onestep_test name)
   # Tests run side by side: a team that waits must not spin.
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 900
     ENVIRONMENT "OMP_WAIT_POLICY=passive")
+endfunction()
+
+# onestep_emulated_kernels(name SRCS a.cu ...): onestep::name, the kernels as
+# C++ for tests/cuda_emulator, which runs them.
+function(onestep_emulated_kernels name)
+  cmake_parse_arguments(ARG "" "" "SRCS" ${ARGN})
+  set_source_files_properties(${ARG_SRCS} PROPERTIES LANGUAGE CXX)
+  onestep_library(${name} SRCS ${ARG_SRCS} DEPS onestep::cuda_emulator)
+  # Device code reads the bytes of shared memory as now this, now that type.
+  # ThreadSanitizer cannot follow the fibers, and there is one thread only.
+  target_compile_options(onestep_${name} PRIVATE -x c++ -fno-strict-aliasing
+    "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/cuda_emulator/device_emulated.h"
+    $<$<STREQUAL:${ONESTEP_SANITIZE},thread>:-fno-sanitize=thread>)
 endfunction()

@@ -11,8 +11,8 @@
 //
 // and its launcher, in the family's .cu file,
 //
-//   Launch launch = ONESTEP_LAUNCH(Scale<4>, args);   // sets name, kernel, args
-//   launch.grid.x = ...; launch.block.x = 256;
+//   Launch launch = ONESTEP_LAUNCH(Scale<4>, args);   // sets name, kernel,
+//   args launch.grid.x = ...; launch.block.x = 256;
 //
 // Rules, so that both compilers mean the same: dynamic shared memory only
 // (dev::Shared), no static __shared__, no globals, no CUDA built-in names, no
@@ -77,13 +77,14 @@
 //   uint64_t Nanoseconds();              // %globaltimer
 //   [[noreturn]] void Trap();
 //
-//   // A launch that may start before its prerequisites are done (Launch.waits).
-//   void WaitForPrerequisites();         // griddepcontrol.wait
+//   // A launch that may start before its prerequisites are done
+//   (Launch.waits). void WaitForPrerequisites();         // griddepcontrol.wait
 //   void TriggerDependents();            // griddepcontrol.launch_dependents
 //   void SetConditional(uint64_t handle, uint32_t value);  // of a WHILE node
 //
 //   // d[16,8] += a[16,16] b[16,8], bf16 products, f32 sums, one warp: the
-//   // fragments of mma.sync.m16n8k16 (PTX ISA): with g = lane / 4, t = lane % 4
+//   // fragments of mma.sync.m16n8k16 (PTX ISA): with g = lane / 4, t = lane %
+//   4
 //   //   a[0] = A[g][2t..], a[1] = A[g+8][2t..], a[2] = A[g][2t+8..],
 //   //   a[3] = A[g+8][2t+8..]; b[0] = B[2t..][g], b[1] = B[2t+8..][g];
 //   //   d[0..1] = D[g][2t..], d[2..3] = D[g+8][2t..]; low half: even index.
@@ -107,5 +108,71 @@
 #elif !defined(ONESTEP_KERNEL)
 #error "want nvcc, or -include tests/cuda_emulator/device_emulated.h"
 #endif
+
+// A kernel with a comma goes in parentheses: ONESTEP_LAUNCH((Scale<4, 2>), a).
+#define ONESTEP_LAUNCH(kernel, args)                                     \
+  ([](const auto& launch_args) {                                         \
+    static constexpr auto kName = ::onestep::dev::KernelName(#kernel);   \
+    return ::onestep::dev::MakeLaunch(kName.text, &kernel, launch_args); \
+  }(args))
+
+namespace onestep::dev {
+
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Vec {
+  T v[N];
+};
+
+template <int N, typename T>
+ONESTEP_DEVICE Vec<T, N> LoadVec(const T* p) {
+  return LoadReadOnly(reinterpret_cast<const Vec<T, N>*>(p));
+}
+
+// `counter` is 0 before the launch; phase: 0, 1, ... in the launch.
+ONESTEP_DEVICE void SyncGrid(uint32_t* counter, uint32_t phase) {
+  RequireCooperative();
+  SyncBlock();
+  const Dim thread = ThreadIndex();
+  if (thread.x == 0 && thread.y == 0 && thread.z == 0) {
+    const Dim grid = GridDim();
+    const uint32_t blocks = grid.x * grid.y * grid.z;
+    AddAcqRel(counter, 1);
+    while (LoadAcquire(counter) < (phase + 1) * blocks) {
+    }
+  }
+  SyncBlock();
+}
+
+// ---- on the host -----------------------------------------------------------
+template <int N>
+struct FixedText {
+  char text[N] = {};
+};
+
+// The kernel's name as it was written, without blanks and outer parentheses.
+template <int N>
+constexpr FixedText<N> KernelName(const char (&written)[N]) {
+  FixedText<N> name;
+  const bool parentheses = written[0] == '(';
+  int length = 0;
+  for (int i = parentheses; i < N - 1 - parentheses; ++i) {
+    if (written[i] != ' ') name.text[length++] = written[i];
+  }
+  return name;
+}
+
+template <typename Args>
+Launch MakeLaunch(const char* name, void (*kernel)(Args), const Args& args) {
+  Launch launch;
+  launch.name = name;
+  launch.kernel = reinterpret_cast<const void*>(kernel);
+#ifndef __CUDACC__
+  launch.emulated = &RunEmulated<Args>;
+#endif
+  launch.SetArgs(args);
+  return launch;
+}
+
+}  // namespace onestep::dev
 
 #endif  // ONESTEP_KERNELS_CUDA_DEVICE_H_
