@@ -34,7 +34,8 @@ const std::vector<Named<Verb>>& Names() {
   static const std::vector<Named<Verb>> names = {
       {"train", Verb::kTrain},     {"eval", Verb::kEval},
       {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
-      {"bench", Verb::kBench},     {"info", Verb::kInfo}};
+      {"bench", Verb::kBench},     {"info", Verb::kInfo},
+      {"probe", Verb::kProbe}};
   return names;
 }
 

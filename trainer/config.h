@@ -14,7 +14,15 @@
 
 namespace onestep {
 
-enum class Verb : uint8_t { kTrain, kEval, kPredict, kGraph, kBench, kInfo };
+enum class Verb : uint8_t {
+  kTrain,
+  kEval,
+  kPredict,
+  kGraph,
+  kBench,
+  kInfo,
+  kProbe
+};
 
 // What the first layer's products walk: every value of the input, or its
 // nonzeros. kAuto: the faster, by autotune.h.

@@ -39,6 +39,8 @@ constexpr char kUsage[] =
     "  trainer predict MODEL [IMAGES] [flags]     a label per image\n"
     "  trainer graph|bench|info [flags]           see the step, time it, see "
     "the machine\n"
+    "  trainer probe [--json]                     what a GPU's launches "
+    "cost\n"
     "  trainer VERB --help                        the flags of a verb\n";
 
 template <typename E>
@@ -125,7 +127,7 @@ Flags::Flags(Verb verb) {
   const bool builds = verb != Verb::kEval && verb != Verb::kPredict;
   const bool shows = verb == Verb::kGraph || verb == Verb::kBench;
   if (shows) config_.model.widths = {784, 128, 10};
-  if (verb != Verb::kInfo) {
+  if (verb != Verb::kInfo && verb != Verb::kProbe) {
     if (verb != Verb::kGraph) AddData();
     if (builds) AddModel();
     if (builds) AddOptimizer();
@@ -432,7 +434,7 @@ absl::Status Flags::CheckFiles() {
 
 absl::Status Flags::CheckTogether() const {
   if (config_.verb == Verb::kEval || config_.verb == Verb::kPredict ||
-      config_.verb == Verb::kInfo) {
+      config_.verb == Verb::kInfo || config_.verb == Verb::kProbe) {
     return absl::OkStatus();
   }
   for (const char* flag : {"--momentum", "--nesterov"}) {
