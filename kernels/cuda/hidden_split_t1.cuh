@@ -12,7 +12,7 @@ namespace onestep::cuda::hidden_split {
 // Reads images, indices, w1, b1, w2; writes the workspace's hidden, partials
 // and old_w2. Grid: groups of hidden units, tiles of rows.
 template <int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitForwardKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
@@ -44,7 +44,7 @@ void HiddenSplitForwardKernel(StepArgs args) {
 
 // Reads labels, indices, lr, b2, partials; writes the workspace's dlogits,
 // row_loss and row_correct. Shared memory: i32 labels of kThreads rows.
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 inline void HiddenSplitLossKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
@@ -89,7 +89,7 @@ ONESTEP_DEVICE void LoadBackwardRows(const StepArgs& args, int group, int row0,
 // correct. Grid: groups of hidden units, tiles of features, of which the first
 // also has w2 and b1, and of the first group b2 and the results.
 template <int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitBackwardKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();

@@ -92,7 +92,7 @@ ONESTEP_DEVICE void StoreUpdated(const PipelinedArgs& pipelined,
 // Reads all of the buffers; writes w1, b1, w2, b2 (the last launch), loss and
 // correct of step begun - 1, and the workspace. Grid: groups of hidden units.
 template <int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitPipelinedKernel(PipelinedArgs pipelined) {
   const StepArgs& args = pipelined.step;
   const Layout& layout = args.layout;

@@ -219,7 +219,7 @@ class PersistentBlock {
 // Reads images, labels, indices and lr of the steps; writes w1, b1, w2, b2 at
 // the end, loss and correct of every step. Grid: the cluster.
 template <int kTiles, int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitPersistentKernel(PersistentArgs args) {
   if constexpr (dev::kHasClusters) {
     PersistentBlock<kTiles, kParts>(args).Run();
