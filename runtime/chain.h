@@ -55,8 +55,8 @@ class Chain : public Executable {
   absl::Status Finish(std::string lowering, std::string plan);
 
   // ---- Executable ----
-  absl::Status Bind(absl::string_view name, void* data, int64_t stride_bytes,
-                    int64_t steps) override;
+  absl::Status Bind(absl::string_view name, void* data,
+                    int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunStep(int index) override;
   // What Run says first: FailedPrecondition when something is not bound.

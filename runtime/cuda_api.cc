@@ -83,12 +83,6 @@ class Attributes {
     if (launch.cooperative)
       Add(cudaLaunchAttributeCooperative).val.cooperative = 1;
   }
-  // For a launch on a stream: it may start while the one before it ends.
-  void AllowOverlap() {
-    Add(cudaLaunchAttributeProgrammaticStreamSerialization)
-        .val.programmaticStreamSerializationAllowed = 1;
-  }
-
   cudaLaunchAttribute* data() { return attributes_; }
   unsigned size() const { return size_; }
 
@@ -99,7 +93,7 @@ class Attributes {
     return attribute;
   }
 
-  cudaLaunchAttribute attributes_[3] = {};
+  cudaLaunchAttribute attributes_[2] = {};
   unsigned size_ = 0;
 };
 
@@ -248,6 +242,10 @@ class Cuda final : public CudaApi {
     return CudaStatus("cudaStreamWaitEvent",
                       cudaStreamWaitEvent(Native(stream), Native(event), 0));
   }
+  absl::Status WaitOnHost(Event event) override {
+    return CudaStatus("cudaEventSynchronize",
+                      cudaEventSynchronize(Native(event)));
+  }
   absl::StatusOr<float> Elapsed(Event from, Event to) override {
     float ms = 0;
     RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&ms, Native(from), Native(to)));
@@ -370,7 +368,6 @@ absl::StatusOr<int> Cuda::MaxActiveClusters(const Launch& launch) {
 
 absl::Status Cuda::LaunchKernel(const Launch& launch, Stream stream) {
   Attributes attributes(launch);
-  if (launch.waits) attributes.AllowOverlap();
   const cudaLaunchConfig_t config =
       ConfigOf(launch, attributes, Native(stream));
   void* args[] = {const_cast<unsigned char*>(launch.args)};

@@ -288,9 +288,6 @@ std::vector<CudaNode> CudaProgram::Nodes() const {
 
 absl::Status CudaProgram::WriteDot(const std::string& path) {
   RETURN_IF_ERROR(broken_);
-  if (spec_.launch == CudaLaunch::kPersistent) {
-    return absl::FailedPreconditionError("a persistent kernel has no graph");
-  }
   ASSIGN_OR_RETURN(const CudaGraph graph, Build(spec_.steps_per_launch));
   return session_->cuda.WriteDot(graph.get(), path);
 }

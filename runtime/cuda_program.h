@@ -63,6 +63,12 @@ struct CudaSpec {
 
 // The stream that a program runs on, and the library's matmuls.
 struct CudaSession {
+  CudaSession(CudaApi& cuda, CudaDevice device, CudaStream stream)
+      : cuda(cuda),
+        device(std::move(device)),
+        stream(std::move(stream)),
+        matmuls(cuda, this->stream.get()) {}
+  // Unavailable: no device.
   static absl::StatusOr<std::unique_ptr<CudaSession>> Create(CudaApi& cuda);
 
   CudaApi& cuda;
@@ -88,8 +94,8 @@ class CudaProgram : public Executable {
   // Without a device: everything can be asked, but Bind and Run give `why`.
   static std::unique_ptr<CudaProgram> Planned(CudaSpec spec, absl::Status why);
 
-  absl::Status Bind(absl::string_view name, void* data, int64_t stride_bytes,
-                    int64_t steps) override;
+  absl::Status Bind(absl::string_view name, void* data,
+                    int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
@@ -104,7 +110,9 @@ class CudaProgram : public Executable {
 
   // One launch's nodes as they are, or as they would be on a device.
   std::vector<CudaNode> Nodes() const;
-  // CUDA's own drawing of the graph. FailedPrecondition when there is none.
+  bool has_device() const { return session_ != nullptr; }
+  bool has_graph() const { return spec_.launch == CudaLaunch::kGraph; }
+  // CUDA's own drawing of the graph. REQUIRES: has_device(), has_graph().
   absl::Status WriteDot(const std::string& path);
 
  private:

@@ -34,6 +34,7 @@ class NoCuda final : public CudaApi {
   void DestroyEvent(Event) override {}
   absl::Status Record(Event, Stream) override { return None(); }
   absl::Status Wait(Stream, Event) override { return None(); }
+  absl::Status WaitOnHost(Event) override { return None(); }
   absl::StatusOr<float> Elapsed(Event, Event) override { return None(); }
 
   absl::Status Preload(const Launch&) override { return None(); }

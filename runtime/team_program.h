@@ -64,8 +64,8 @@ class TeamProgram : public Executable {
               std::vector<Worker> workers, std::string lowering,
               std::string plan);
 
-  absl::Status Bind(absl::string_view name, void* data, int64_t stride_bytes,
-                    int64_t steps) override;
+  absl::Status Bind(absl::string_view name, void* data,
+                    int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   // Unimplemented: the calls of a worker wait for those of the others.
   absl::Status RunStep(int index) override;

@@ -56,6 +56,7 @@ struct Config {
   bool threads_auto = true;
   InputMode input = InputMode::kAuto;
   bool print_plan = false;
+  std::string cuda_graph;  // a file for the planned graph; "": none
 
   std::string out;  // a folder; "": nothing is saved
   bool force = false;
@@ -105,6 +106,12 @@ template <>
 const std::vector<Named<Kernels>>& Names();
 template <>
 const std::vector<Named<InputMode>>& Names();
+template <>
+const std::vector<Named<MathMode>>& Names();
+template <>
+const std::vector<Named<CudaTier>>& Names();
+template <>
+const std::vector<Named<CudaFirstLayer>>& Names();
 
 template <typename E>
 const char* NameOf(E value) {

@@ -20,7 +20,15 @@ const char* ToString(CudaTier tier) {
 }
 
 const char* ToString(CudaFirstLayer first_layer) {
-  return first_layer == CudaFirstLayer::kSplit ? "split" : "fma";
+  switch (first_layer) {
+    case CudaFirstLayer::kAuto:
+      return "auto";
+    case CudaFirstLayer::kFma:
+      return "fma";
+    case CudaFirstLayer::kSplit:
+      return "split";
+  }
+  return "?";
 }
 
 }  // namespace onestep

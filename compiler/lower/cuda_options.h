@@ -16,7 +16,8 @@ const char* ToString(CudaTier tier);
 
 // How tiers T1 to T3 multiply by the bytes of the first layer: fp32 FMAs, or
 // exact products of bytes with weights split into three bf16 parts.
-enum class CudaFirstLayer : uint8_t { kFma, kSplit };
+// kAuto: the trainer times both; here it means FMAs.
+enum class CudaFirstLayer : uint8_t { kAuto, kFma, kSplit };
 const char* ToString(CudaFirstLayer first_layer);
 
 struct CudaOptions {
@@ -25,7 +26,7 @@ struct CudaOptions {
   bool plan_only = false;
   MathMode math = MathMode::kFp32;
   CudaTier tier = CudaTier::kAuto;
-  CudaFirstLayer first_layer = CudaFirstLayer::kFma;
+  CudaFirstLayer first_layer = CudaFirstLayer::kAuto;
   int64_t steps_per_launch = 0;  // of a graph; 0: by the number of its nodes
   // Device memory for the data; beyond it rows are brought as steps need them.
   // 0: what is free.

@@ -70,6 +70,8 @@ struct LoweredCuda {
   std::unique_ptr<CudaProgram> program;
   CudaTier tier = CudaTier::kT0;
   std::string device;
+  std::string nodes;      // of a launch, in words (cuda_report.h)
+  std::string nodes_dot;  // and for Graphviz
   // What was refused on the way here, tiers and epilogues, and why.
   std::vector<std::string> notes;
 };

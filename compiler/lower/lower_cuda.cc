@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/lower/cuda_hidden_split.h"
 #include "compiler/lower/cuda_ops.h"
+#include "compiler/lower/cuda_report.h"
 #include "compiler/lower/lower.h"
 #include "kernels/kernels.h"
 #include "runtime/status.h"
@@ -80,6 +81,9 @@ class CudaLowering {
                        CudaProgram::Create(std::move(session_), std::move(spec),
                                            options_.table_limit_bytes));
     }
+    const std::vector<CudaNode> nodes = lowered_.program->Nodes();
+    lowered_.nodes = CudaNodesText(nodes);
+    lowered_.nodes_dot = CudaNodesDot(nodes);
     return std::move(lowered_);
   }
 
@@ -260,7 +264,9 @@ class CudaLowering {
       absl::StrAppend(&text, ", first layer ",
                       options_.math == MathMode::kBf16
                           ? "bf16"
-                          : ToString(options_.first_layer));
+                      : options_.first_layer == CudaFirstLayer::kSplit
+                          ? "split into 3 bf16"
+                          : "fp32");
     } else if (request_.library) {
       absl::StrAppend(&text, "; ", library_matmuls_, " matmuls by ",
                       library_.empty() ? "cublasLt" : library_);

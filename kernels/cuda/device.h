@@ -27,7 +27,8 @@
 
 // What each of the two headers below defines:
 //
-//   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds
+//   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds;
+//       (max_threads, 1): registers for one block a multiprocessor
 //   ONESTEP_DEVICE                 marks a function kernels call: inlined
 //   ONESTEP_UNROLL                 before a for: unrolled
 //   ONESTEP_LAUNCH(kernel, args)   a Launch with name, kernel and args set

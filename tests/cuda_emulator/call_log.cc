@@ -40,6 +40,7 @@ const std::map<std::string_view, const char*>& CudaFunctions() {
       {"RunMatMul", "cublasLtMatmul"},
       {"Synchronize", "cudaStreamSynchronize"},
       {"Wait", "cudaStreamWaitEvent"},
+      {"WaitOnHost", "cudaEventSynchronize"},
       {"WriteDot", "cudaGraphDebugDotPrint"},
   };
   return functions;

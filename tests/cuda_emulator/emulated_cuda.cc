@@ -318,6 +318,7 @@ absl::Status EmulatedCuda::Record(Event event, Stream stream) {
   };
   RETURN_IF_ERROR(Enqueue("Record", stream, std::move(task)));
   ++state->recorded;
+  state->stream = Number(stream);
   return absl::OkStatus();
 }
 
@@ -335,6 +336,22 @@ absl::Status EmulatedCuda::Wait(Stream stream, Event event) {
   };
   task.work.run = [](uint64_t) { return absl::OkStatus(); };
   return Enqueue("Wait", stream, std::move(task));
+}
+
+absl::Status EmulatedCuda::WaitOnHost(Event event) {
+  RETURN_IF_ERROR(Begin({"WaitOnHost"}, true));
+  const auto found = events_.find(Number(event));
+  if (found == events_.end()) {
+    return CudaError("WaitOnHost", kCudaInvalidHandle, "not an event");
+  }
+  const std::shared_ptr<EventState> state = found->second;
+  while (state->done < state->recorded) {
+    ASSIGN_OR_RETURN(StreamState * stream,
+                     Find("WaitOnHost", reinterpret_cast<Stream>(state->stream)));
+    RETURN_IF_ERROR(RunTowards("WaitOnHost", *stream,
+                               static_cast<int>(random_() % kNumMoods)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<float> EmulatedCuda::Elapsed(Event from, Event to) {

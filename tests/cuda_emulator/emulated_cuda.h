@@ -114,6 +114,7 @@ class EmulatedCuda final : public CudaApi {
   void DestroyEvent(Event event) override;
   absl::Status Record(Event event, Stream stream) override;
   absl::Status Wait(Stream stream, Event event) override;
+  absl::Status WaitOnHost(Event event) override;
   // A microsecond for each piece of work that ran between the two.
   absl::StatusOr<float> Elapsed(Event from, Event to) override;
 
@@ -155,6 +156,7 @@ class EmulatedCuda final : public CudaApi {
   };
   struct EventState {
     int64_t recorded = 0, done = 0;  // Records that were queued, that ran
+    int64_t stream = 0;              // of the last
     int64_t time = 0;                // of the last that ran
   };
   struct ExecState {
