@@ -165,7 +165,7 @@ ONESTEP_DEVICE void SumColumns(int64_t rows, int64_t begin, int64_t end,
   for (int64_t col = begin + t % lanes; col - t % lanes < end; col += lanes) {
     float sum = 0;
     for (int64_t r = t / lanes; r < rows && col < end; r += kAhead * step) {
-      decltype(load(r, col)) x[kAhead];
+      decltype(load(r, col)) x[kAhead] = {};
       ONESTEP_UNROLL
       for (int u = 0; u < kAhead; ++u) {
         if (r + u * step < rows) x[u] = load(r + u * step, col);
