@@ -239,10 +239,9 @@ inline int64_t PartSumsBytes(const Parts& parts, int64_t across, int64_t cols) {
 }
 
 // Whether this block is the last of `blocks` to come here, which leaves the
-// counter 0; it then sees what all of them wrote before.
+// counter 0; it then sees what all of them wrote before their last SyncBlock.
 ONESTEP_DEVICE bool LastToArrive(uint32_t* counter, uint32_t blocks,
                                  uint32_t* shared) {
-  dev::SyncBlock();
   if (dev::ThreadIndex().x == 0) {
     const bool last = dev::AddAcqRel(counter, 1) == blocks - 1;
     if (last) *counter = 0;
