@@ -165,7 +165,7 @@ ONESTEP_DEVICE void SumColumns(int64_t rows, int64_t begin, int64_t end,
   for (int64_t col = begin + t % lanes; col - t % lanes < end; col += lanes) {
     float sum = 0;
     for (int64_t r = t / lanes; r < rows && col < end; r += kAhead * step) {
-      decltype(load(r, col)) x[kAhead];
+      decltype(load(r, col)) x[kAhead] = {};
       ONESTEP_UNROLL
       for (int u = 0; u < kAhead; ++u) {
         if (r + u * step < rows) x[u] = load(r + u * step, col);
@@ -239,10 +239,9 @@ inline int64_t PartSumsBytes(const Parts& parts, int64_t across, int64_t cols) {
 }
 
 // Whether this block is the last of `blocks` to come here, which leaves the
-// counter 0; it then sees what all of them wrote before.
+// counter 0; it then sees what all of them wrote before their last SyncBlock.
 ONESTEP_DEVICE bool LastToArrive(uint32_t* counter, uint32_t blocks,
                                  uint32_t* shared) {
-  dev::SyncBlock();
   if (dev::ThreadIndex().x == 0) {
     const bool last = dev::AddAcqRel(counter, 1) == blocks - 1;
     if (last) *counter = 0;

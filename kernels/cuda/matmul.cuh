@@ -31,7 +31,6 @@ struct MatMulTile {
 
 struct MatMulArgs {
   MatMulParams params;
-  uint32_t tiles_n;
   bool by_fours;  // rows of y and c are aligned
 };
 
@@ -233,7 +232,7 @@ ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
     for (int j = 0; j < Tile::kCols; j += Cols::kRun) {
       const int64_t col = n0 + Cols::At(thread % Tile::kThreadsN, j);
       const int64_t at = row * p.n + col;
-      dev::Vec<float, Cols::kRun> run;
+      dev::Vec<float, Cols::kRun> run = {};
       ONESTEP_UNROLL
       for (int u = 0; u < Cols::kRun; ++u) {
         if (col + u < p.n)
@@ -256,8 +255,10 @@ ONESTEP_KERNEL(Tile::kThreads)
 void MatMul(MatMulArgs args) {
   Begin();
   const uint32_t block = dev::BlockIndex().x;
-  const int64_t m0 = int64_t{block / args.tiles_n} * Tile::kM;
-  const int64_t n0 = int64_t{block % args.tiles_n} * Tile::kN;
+  const auto tiles_n =
+      static_cast<uint32_t>((args.params.n + Tile::kN - 1) / Tile::kN);
+  const int64_t m0 = int64_t{block / tiles_n} * Tile::kM;
+  const int64_t n0 = int64_t{block % tiles_n} * Tile::kN;
   Sums<Tile> sums = {};
   SumSlices<Tile>(args.params, m0, n0, sums);
   if (AddGroups<Tile>(sums)) StoreTile<Tile>(args, m0, n0, sums);
