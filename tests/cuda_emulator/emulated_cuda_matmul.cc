@@ -23,6 +23,11 @@ bool Overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
   return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
 }
 
+// What a run leaves in a workspace is of no use to anyone.
+void Scribble(void* workspace, int64_t bytes) {
+  if (bytes > 0) std::memset(workspace, 0xff, static_cast<size_t>(bytes));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> EmulatedCuda::MatMulLibrary() {
@@ -37,7 +42,7 @@ absl::StatusOr<CudaApi::MatMulPlan> EmulatedCuda::PlanMatMul(
                          .detail = NameOf(matmul),
                          .stream = Number(stream)},
                         true));
-  RETURN_IF_ERROR(Find("PlanMatMul", stream).status());
+  ASSIGN_OR_RETURN(StreamState * on, Find("PlanMatMul", stream));
   std::string refusal = MatMulRefusal(matmul);
   if (workspace_bytes < 0 || Address(workspace) % kBufferAlignment != 0 ||
       (workspace_bytes > 0 && !InsideDevice(workspace, workspace_bytes))) {
@@ -52,6 +57,8 @@ absl::StatusOr<CudaApi::MatMulPlan> EmulatedCuda::PlanMatMul(
     return absl::UnimplementedError(
         absl::StrCat(NameOf(matmul), ": cublasLt has no algorithm for it"));
   }
+  RETURN_IF_ERROR(Drain("PlanMatMul", *on));
+  Scribble(workspace, workspace_bytes);
   const int64_t number = next_handle_++;
   plans_[number] = {matmul, workspace, workspace_bytes};
   return reinterpret_cast<MatMulPlan>(number);
@@ -134,9 +141,7 @@ absl::Status EmulatedCuda::RunMatMul(MatMulPlan plan,
         return CudaError("RunMatMul", kCudaIllegalAddress,
                          "its workspace was freed");
       }
-      // As a library's split sums would, so that two at once are found.
-      std::memset(plan.workspace, 0xff,
-                  static_cast<size_t>(plan.workspace_bytes));
+      Scribble(plan.workspace, plan.workspace_bytes);
     }
     MultiplyMatrices(plan.matmul, operands);
     return absl::OkStatus();

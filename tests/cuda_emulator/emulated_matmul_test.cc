@@ -194,6 +194,18 @@ TEST_F(EmulatedMatMulTest, TheWorkspaceMustOutliveTheGraph) {
       StatusIs(StatusCode::kInternal, HasSubstr("its workspace was freed")));
 }
 
+TEST_F(EmulatedMatMulTest, PlansAndRunsOverwriteTheWorkspace) {
+  auto* const bytes = static_cast<unsigned char*>(workspace);
+  ASSERT_OK(cuda.Memset(workspace, 1, 256, stream));
+  ASSERT_OK_AND_ASSIGN(const CudaApi::MatMulPlan plan,
+                       cuda.PlanMatMul(plain, workspace, 256, stream));
+  EXPECT_EQ(bytes[255], 0xff);
+  ASSERT_OK(cuda.Memset(workspace, 1, 256, stream));
+  ASSERT_OK(cuda.RunMatMul(plan, {.a = a, .b = b, .y = y}, stream));
+  ASSERT_OK(cuda.Synchronize(stream));
+  EXPECT_EQ(bytes[255], 0xff);
+}
+
 TEST_F(EmulatedMatMulTest, RunsNotBeforeTheStreamDoes) {
   ASSERT_OK_AND_ASSIGN(const CudaApi::MatMulPlan plan,
                        cuda.PlanMatMul(plain, workspace, 256, stream));
