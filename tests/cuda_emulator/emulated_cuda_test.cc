@@ -48,8 +48,8 @@ TEST(EmulatedCudaMemoryTest, MallocBeyondTheDeviceIsExhausted) {
   ASSERT_OK_AND_ASSIGN(void* memory, cuda.Malloc(600));
   EXPECT_THAT(cuda.Malloc(401),
               StatusIs(StatusCode::kResourceExhausted,
-                       "cudaMalloc: out of memory (2): asked for 401 bytes, "
-                       "free are 400"));
+                       "cudaMalloc of 401 bytes: out of memory (2), 400 "
+                       "free"));
   ASSERT_OK(cuda.MallocHost(5000));
   EXPECT_EQ(cuda.FreeMemory().value(), 400);
   cuda.Free(memory);
