@@ -27,10 +27,13 @@
 //
 // Capture gives a chain of nodes in stream order; a matmul becomes one node of
 // kind "kernel". Synchronize, Done, Malloc, Free, MallocHost, FreeHost,
-// PlanMatMul, Elapsed, a launch of a kernel that was not loaded, Instantiate on
+// PlanMatMul, Elapsed, a launch or Preload of a kernel not yet loaded,
+// Instantiate on
 // the capturing stream, and (*) Record, Wait and copies with pageable memory
 // fail with 900 while any stream captures, and invalidate the capture: what is
 // captured after that, and EndCapture, answer 901.
+//
+// PlanMatMul waits for its stream, and like RunMatMul overwrites the workspace.
 //
 // Kernels: the first launch of one that Preload has not seen is recorded as
 // "LazyLoad". Without Preload for as much, a launch may have 48 KiB of shared

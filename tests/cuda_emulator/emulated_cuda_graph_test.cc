@@ -305,6 +305,7 @@ TEST_F(EmulatedGraphTest, WhatCannotBeCapturedInvalidates) {
        [&] { return cuda.LaunchKernel(AddLaunch(x, 1, 1), stream); }},
       {"AddKernel",
        [&] { return cuda.AddKernel(graph, {}, AddLaunch(x, 1, 1)).status(); }},
+      {"Preload", [&] { return cuda.Preload(AddLaunch(x, 1, 1)); }},
       {"PlanMatMul",
        [&] {
          return cuda.PlanMatMul({.m = 1, .n = 1, .k = 1}, nullptr, 0, stream)

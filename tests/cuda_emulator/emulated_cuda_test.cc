@@ -48,8 +48,8 @@ TEST(EmulatedCudaMemoryTest, MallocBeyondTheDeviceIsExhausted) {
   ASSERT_OK_AND_ASSIGN(void* memory, cuda.Malloc(600));
   EXPECT_THAT(cuda.Malloc(401),
               StatusIs(StatusCode::kResourceExhausted,
-                       "cudaMalloc: out of memory (2): asked for 401 bytes, "
-                       "free are 400"));
+                       "cudaMalloc of 401 bytes: out of memory (2), 400 "
+                       "free"));
   ASSERT_OK(cuda.MallocHost(5000));
   EXPECT_EQ(cuda.FreeMemory().value(), 400);
   cuda.Free(memory);
@@ -346,6 +346,7 @@ TEST(EmulatedCudaKernelsTest, MaxActiveClustersIsSettable) {
 TEST_F(EmulatedCudaTest, FailsTheNthCall) {
   cuda.FailAt("Device", 2, absl::UnavailableError("no driver"));
   cuda.FailAt("Malloc", 1, kCudaOutOfMemory);
+  cuda.FailAt("Malloc", 3, kCudaInvalidValue);
   cuda.FailAt("CreateEvent", 1, kCudaNoDevice);
   EXPECT_OK(cuda.Device());
   EXPECT_THAT(cuda.Device(), StatusIs(StatusCode::kUnavailable, "no driver"));
@@ -354,6 +355,8 @@ TEST_F(EmulatedCudaTest, FailsTheNthCall) {
               StatusIs(StatusCode::kResourceExhausted,
                        "cudaMalloc: out of memory (2): injected"));
   EXPECT_OK(cuda.Malloc(8));
+  EXPECT_THAT(cuda.Malloc(8),
+              StatusIs(StatusCode::kInternal, HasSubstr("(1): injected")));
   EXPECT_THAT(cuda.CreateEvent(),
               StatusIs(StatusCode::kUnavailable, HasSubstr("(100)")));
   EXPECT_EQ(cuda.Device()->name, "Emulated H200");
