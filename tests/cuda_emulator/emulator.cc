@@ -38,10 +38,11 @@ Dim DimOfIndex(int64_t index, const Dim& dim) {
           static_cast<uint32_t>(index / dim.x / dim.y)};
 }
 
-// What ONESTEP_KERNEL left at the kernel's entry, or the device's bound.
+// What ONESTEP_KERNEL left at the kernel's entry, in whole warps; where that
+// cannot be read, the device's bound.
 int MaxThreads([[maybe_unused]] const void* kernel) {
   int warps = 0;
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__clang__)
   const auto* code = static_cast<const unsigned char*>(kernel);
   while (warps < kMaxBlockThreads / 32 && code[warps] == 0x90) ++warps;
 #endif
@@ -182,6 +183,7 @@ absl::Status Emulation::RunWave() {
   }
   while (!copies_.empty() && error_.empty()) Deliver(0);
   CheckRedZones();
+  if (fibers_.StackOverflowed()) SetError("a thread's stack overflowed");
   if (error_.empty()) return absl::OkStatus();
   return absl::InternalError(error_);
 }
@@ -232,9 +234,6 @@ void Emulation::RunThread(Thread& thread) {
   thread.polled = nullptr;
   fibers_.Resume(thread.fiber);
   running_ = nullptr;
-  if (fibers_.StackOverflowed(thread.fiber)) {
-    SetError("a thread's stack overflowed");
-  }
 }
 
 void Emulation::Entry(int fiber) {
