@@ -36,7 +36,7 @@ struct PartsMemory {
   dev::Barrier arrived[2];
 };
 
-ONESTEP_KERNEL(256) void PushParts(PartsArgs args) {
+ONESTEP_KERNEL(kParts) void PushParts(PartsArgs args) {
   auto& memory = *reinterpret_cast<PartsMemory*>(dev::Shared());
   const uint32_t t = dev::ThreadIndex().x, rank = dev::ClusterRank();
   const uint32_t ranks = dev::ClusterSize();
@@ -47,7 +47,7 @@ ONESTEP_KERNEL(256) void PushParts(PartsArgs args) {
   for (int step = 0; step < args.steps; ++step) {
     float* own = memory.own[step % args.sources];
     dev::Barrier* arrived = &memory.arrived[step % 2];
-    if (t < kParts) own[t] = value;
+    own[t] = value;
     dev::FenceAsync();
     dev::SyncBlock();
     if (t == 0) dev::ArriveExpect(arrived, ranks * sizeof(float) * kParts);
@@ -56,14 +56,12 @@ ONESTEP_KERNEL(256) void PushParts(PartsArgs args) {
                        sizeof(float) * kParts, arrived, t);
     }
     if (!dev::WaitParity(arrived, step / 2 % 2, kNever)) dev::Trap();
-    if (t < kParts) {
-      float sum = 0;
-      for (uint32_t r = 0; r < ranks; ++r) sum += memory.inbox[step % 2][r][t];
-      value = sum / 16 + rank;
-    }
+    float sum = 0;
+    for (uint32_t r = 0; r < ranks; ++r) sum += memory.inbox[step % 2][r][t];
+    value = sum / 16 + rank;
   }
   dev::SyncCluster();
-  if (t < kParts) args.y[dev::BlockIndex().x * kParts + t] = value;
+  args.y[dev::BlockIndex().x * kParts + t] = value;
 }
 
 std::vector<float> RunPushParts(int sources, uint64_t seed) {
@@ -72,7 +70,7 @@ std::vector<float> RunPushParts(int sources, uint64_t seed) {
   const PartsArgs args = {y.data(), 20, sources};
   Launch launch = ONESTEP_LAUNCH(PushParts, args);
   launch.grid.x = kBlocks;
-  launch.block.x = 256;
+  launch.block.x = kParts;
   launch.cluster = kCluster;
   launch.shared_bytes = sizeof(PartsMemory);
   EXPECT_OK(Emulate(launch, seed));
