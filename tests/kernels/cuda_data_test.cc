@@ -59,9 +59,9 @@ TEST(CudaDataTest, RowsAreCopiedByUnitsThatDivideTheirAddresses) {
   const auto name = [&](int64_t offset) -> std::string {
     return GatherRows(table + offset, indices.data(), y, 1, 16).name;
   };
-  EXPECT_EQ(name(16), "CopyRows<Sixteen>");
-  EXPECT_EQ(name(4), "CopyRows<uint32_t>");
-  EXPECT_EQ(name(2), "CopyRows<uint8_t>");
+  EXPECT_EQ(name(16), "CopyRows<16>");
+  EXPECT_EQ(name(4), "CopyRows<4>");
+  EXPECT_EQ(name(2), "CopyRows<1>");
 }
 
 TEST(CudaDataTest, SliceRowsTakesAPartOfEachRow) {
