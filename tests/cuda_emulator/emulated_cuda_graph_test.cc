@@ -344,7 +344,7 @@ TEST_F(EmulatedGraphTest, FreeWhileCapturingDoesNotFree) {
                                             "1 pinned allocation (4 bytes)"));
 }
 
-TEST_F(EmulatedGraphTest, ACaptureCanFailAtItsEnd) {
+TEST_F(EmulatedGraphTest, CapturesAndGraphsCanBeMadeToFail) {
   for (const int code : {kCudaCaptureUnsupported, kCudaCaptureInvalidated,
                          kCudaCaptureImplicit}) {
     cuda.FailAt("EndCapture", 1, code);
@@ -357,6 +357,11 @@ TEST_F(EmulatedGraphTest, ACaptureCanFailAtItsEnd) {
   ASSERT_OK_AND_ASSIGN(const CudaApi::Graph graph, cuda.CreateGraph());
   EXPECT_THAT(cuda.Instantiate(graph, stream).status(),
               InternalWith("cudaGraphInstantiate: invalid argument (1)"));
+  ASSERT_OK_AND_ASSIGN(const CudaApi::GraphExec exec,
+                       cuda.Instantiate(graph, stream));
+  cuda.FailAt("LaunchGraph", 1, kCudaLaunchFailure);
+  EXPECT_THAT(cuda.LaunchGraph(exec, stream), InternalWith("(719): injected"));
+  EXPECT_THAT(cuda.Synchronize(stream), InternalWith("(719): injected"));
 }
 
 TEST_F(EmulatedGraphTest, BeginAndEndOfCaptureComeInPairs) {
