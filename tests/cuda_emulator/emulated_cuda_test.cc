@@ -199,6 +199,28 @@ TEST(EmulatedCudaStreamsTest, AMissingWaitShowsForSomeSeeds) {
   EXPECT_THAT(without, ElementsAre(1, 2));
 }
 
+TEST(EmulatedCudaStreamsTest, OtherStreamsRunInFullInPartOrNotAtAll) {
+  std::set<float> seen;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    EmulatedCudaOptions options;
+    options.seed = seed;
+    EmulatedCuda cuda(options);
+    const CudaApi::Stream stream = cuda.CreateStream().value();
+    const CudaApi::Stream other = cuda.CreateStream().value();
+    float* const x = DeviceFloats(cuda, 2, 0);
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_OK(cuda.LaunchKernel(AddLaunch(x, 1, 1), other));
+    }
+    ASSERT_OK(cuda.LaunchKernel(AddLaunch(x + 1, 1, 1), stream));
+    ASSERT_OK(cuda.LaunchKernel(AddLaunch(x + 1, 1, 1), stream));
+    ASSERT_OK(cuda.Synchronize(stream));
+    seen.insert(x[0]);
+  }
+  EXPECT_EQ(*seen.begin(), 0);
+  EXPECT_EQ(*seen.rbegin(), 40);
+  EXPECT_GT(seen.size(), 2u);
+}
+
 TEST_F(EmulatedCudaTest, WaitIsForTheLastRecordBeforeIt) {
   ASSERT_OK_AND_ASSIGN(const CudaApi::Stream other, cuda.CreateStream());
   ASSERT_OK_AND_ASSIGN(const CudaApi::Event event, cuda.CreateEvent());
