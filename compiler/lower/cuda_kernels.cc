@@ -314,7 +314,7 @@ class KernelMaker {
                   return cuda::MseLoss(F32(at, x), F32(at, other), F32(at, y),
                                        rows * cols, all, workspace);
                 },
-                cuda::LossWorkspaceBytes(rows * cols, 1)};
+                cuda::ColumnSumsWorkspaceBytes(rows * cols, 1)};
       case OpKind::kCountCorrect:
         return {[=](At at, void* workspace) {
                   return cuda::CountCorrect(F32(at, x), I32(at, other),
