@@ -72,7 +72,8 @@
 //   uint32_t AddAcqRel(uint32_t*, uint32_t);         // gives the old value
 //   uint32_t LoadSystem(const uint32_t*);            // relaxed, host-visible
 //   void StoreSystem(uint32_t*, uint32_t);           // release, host-visible
-//   void SyncGrid(uint32_t* counter, uint32_t phase);  // cooperative launches
+//   void SyncGrid(uint32_t* counter, uint32_t phase);  // cooperative launches:
+//                            // *counter is 0 before, the phases are 0, 1, ...
 //
 //   uint64_t Nanoseconds();              // %globaltimer
 //   [[noreturn]] void Trap();
@@ -92,12 +93,13 @@
 //   uint32_t PackBf16(float low, float high);   // rounded to nearest even
 //   float Bf16ToFloat(uint32_t bits);           // of the low half
 //
-//   // Read once, not kept in the first-level cache / read-only data.
-//   T LoadReadOnly(const T*); T LoadL2(const T*);
+//   // Of 1, 2, 4, 8 or 16 bytes, aligned to that.
+//   T LoadReadOnly(const T*);  // no thread writes it while the kernel runs
+//   T LoadL2(const T*);        // past the first-level cache
 //
 //   // Aligned groups, moved by one load or store: Vec<float, 4> and its like.
 //   template <typename T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
-//   T LoadVec / plain dereference of a Vec pointer.
+//   Vec<T, N> LoadVec<N>(const T*);      // LoadReadOnly
 //
 //   float Exp(float), Log(float), Tanh(float), Erf(float), Sqrt(float),
 //   Fma(a, b, c), Max, Min: fp32-accurate, no fast-math.
@@ -110,11 +112,13 @@
 #endif
 
 // A kernel with a comma goes in parentheses: ONESTEP_LAUNCH((Scale<4, 2>), a).
-#define ONESTEP_LAUNCH(kernel, args)                                     \
-  ([](const auto& launch_args) {                                         \
-    static constexpr auto kName = ::onestep::dev::KernelName(#kernel);   \
-    return ::onestep::dev::MakeLaunch(kName.text, &kernel, launch_args); \
-  }(args))
+#define ONESTEP_LAUNCH(kernel, args)                                       \
+  ::onestep::dev::MakeLaunch(                                              \
+      [] {                                                                 \
+        static constexpr auto kName = ::onestep::dev::KernelName(#kernel); \
+        return kName.text;                                                 \
+      }(),                                                                 \
+      &kernel, args)
 
 namespace onestep::dev {
 
@@ -128,7 +132,6 @@ ONESTEP_DEVICE Vec<T, N> LoadVec(const T* p) {
   return LoadReadOnly(reinterpret_cast<const Vec<T, N>*>(p));
 }
 
-// `counter` is 0 before the launch; phase: 0, 1, ... in the launch.
 ONESTEP_DEVICE void SyncGrid(uint32_t* counter, uint32_t phase) {
   RequireCooperative();
   SyncBlock();

@@ -111,6 +111,7 @@ inline float Bf16ToFloat(uint32_t bits) {
 void CheckAligned(const void* p, size_t alignment);
 template <typename T>
 T LoadReadOnly(const T* p) {
+  static_assert(std::has_single_bit(sizeof(T)) && sizeof(T) <= 16);
   CheckAligned(p, alignof(T));
   return *p;
 }

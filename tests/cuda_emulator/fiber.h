@@ -45,6 +45,7 @@ class FiberPool {
   Entry entry_ = nullptr;
   std::vector<Fiber> fibers_;
   int running_ = -1;
+  int suspended_ = 0;  // began and did not end
   Fiber scheduler_;
   const void* scheduler_stack_ = nullptr;
   size_t scheduler_stack_bytes_ = 0;
