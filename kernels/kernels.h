@@ -16,6 +16,14 @@ namespace onestep::cuda {
 
 enum class Act : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
 
+// Sums over many rows are shared out to blocks, of which the last to arrive
+// adds the parts up in order. So much device memory of its own must such an op
+// have, 4-byte aligned, zeroed once; it may be null where it is 0 bytes, for
+// few rows. Of an op that gives column sums:
+int64_t ColumnSumsWorkspaceBytes(int64_t rows, int64_t cols);
+// Of a loss, or count, of rows:
+int64_t LossWorkspaceBytes(int64_t rows, int64_t cols);
+
 // ---- data (gather.cu) ------------------------------------------------------
 // y[r] = table[indices[r]], rows of row_bytes.
 Launch GatherRows(const void* table, const int32_t* indices, void* y,
@@ -44,44 +52,51 @@ Launch Activate(Act act, const float* x, float* y, int64_t n);
 // (y, dy) -> dx; gelu: (x, dy)
 Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
                     int64_t n);
-// y[cols] = sum over the rows of x.
-Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols);
+// y[cols] = sum over the rows of x. Workspace: of column sums.
+Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols,
+                  void* workspace);
 // As op activation_grad: dx, and where db is not null db = sum dx over the
-// rows, plus b where b is not null (db may be b).
+// rows, plus b where b is not null (db may be b). Workspace: of column sums;
+// none is needed where db is null.
 Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
-                      float* dx, float* db, int64_t rows, int64_t cols);
+                      float* dx, float* db, int64_t rows, int64_t cols,
+                      void* workspace);
 
 // ---- losses (loss.cu) ------------------------------------------------------
 Launch Softmax(const float* x, float* y, int64_t rows, int64_t cols);
 Launch SoftmaxGrad(const float* y, const float* dy, float* dx, int64_t rows,
                    int64_t cols);
-// *loss = 1/batch sum logsumexp(z) - z[label]
+// *loss = 1/batch sum logsumexp(z) - z[label]; NaN when any logit is not
+// finite, -inf included, so that divergence shows at once. Workspace: of a
+// loss.
 Launch NllLoss(const float* logits, const int32_t* labels, float* loss,
-               int64_t rows, int64_t cols, int64_t batch);
+               int64_t rows, int64_t cols, int64_t batch, void* workspace);
 Launch MinusOneHot(const float* p, const int32_t* labels, float* y,
                    int64_t rows, int64_t cols);
-// *loss = 1/elements sum (y - t)^2
+// *loss = 1/elements sum (y - t)^2. Workspace: of column sums of [n,1].
 Launch MseLoss(const float* y, const float* t, float* loss, int64_t n,
-               int64_t elements);
+               int64_t elements, void* workspace);
 Launch MseGrad(const float* y, const float* t, float* dy, int64_t n,
                int64_t elements);
+// Workspace: of a loss.
 Launch CountCorrect(const float* logits, const int32_t* labels, float* correct,
-                    int64_t rows, int64_t cols);
+                    int64_t rows, int64_t cols, void* workspace);
 // Op loss_grad, softmax cross-entropy or mean squared error against one-hot
 // labels: as in ops.def. Any cols.
 struct LossGradParams {
   bool mse = false;
-  const float* logits;      // [rows,cols]
-  const int32_t* labels;    // [rows], or [N] and then
-  const int32_t* indices;   // [rows]; null: labels are of the rows
-  const float* lr;          // dlogits times -*lr; null: not
-  const float* bias;        // [cols]; null: db is the plain sum
-  float* loss;              // []
-  float* dlogits;           // [rows,cols]; may be logits
-  float* correct;           // []
-  float* db;                // [cols]; null: not wanted; may be bias
+  const float* logits;     // [rows,cols]
+  const int32_t* labels;   // [rows], or [N] and then
+  const int32_t* indices;  // [rows]; null: labels are of the rows
+  const float* lr;         // dlogits times -*lr; null: not
+  const float* bias;       // [cols]; null: db is the plain sum
+  float* loss;             // []
+  float* dlogits;          // [rows,cols]; may be logits
+  float* correct;          // []
+  float* db;               // [cols]; null: not wanted; may be bias
   int64_t rows, cols;
-  int64_t batch;            // rows that the mean is over
+  int64_t batch;    // rows that the mean is over
+  void* workspace;  // of a loss
 };
 Launch LossGrad(const LossGradParams& params);
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise.cuh"
+
+namespace onestep::cuda {
+namespace {
+
+Parts ColumnParts(int64_t rows, int64_t cols) {
+  const int64_t width = cols < kWarpSize ? cols : kWarpSize;
+  return ShareOut(rows, width, CeilDiv(cols, kWarpSize));
+}
+
+Launch OverTiles(Launch launch, const ColumnSumArgs& args) {
+  launch = Sized(launch, CeilDiv(args.sums.cols, kWarpSize), kSumThreads,
+                 kSumFloats * sizeof(float));
+  launch.grid.y = static_cast<uint32_t>(args.sums.parts.count);
+  return launch;
+}
+
+PartSums ColumnSums(int64_t rows, int64_t cols, void* workspace) {
+  return MakePartSums(ColumnParts(rows, cols), CeilDiv(cols, kWarpSize), cols,
+                      workspace);
+}
+
+}  // namespace
+
+int64_t ColumnSumsWorkspaceBytes(int64_t rows, int64_t cols) {
+  return PartSumsBytes(ColumnParts(rows, cols), CeilDiv(cols, kWarpSize), cols);
+}
+
+Launch Scale(const float* x, float alpha, float* y, int64_t n) {
+  const ScaleArgs args = {x, alpha, nullptr, y, n};
+  if (ByFours(n, {x, y})) {
+    return OverElements(ONESTEP_LAUNCH(Scale<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(Scale<1>, args), n, 1);
+}
+
+Launch MulScalar(const float* x, const float* s, float alpha, float* y,
+                 int64_t n) {
+  const ScaleArgs args = {x, alpha, s, y, n};
+  if (ByFours(n, {x, y})) {
+    return OverElements(ONESTEP_LAUNCH(MulScalar<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(MulScalar<1>, args), n, 1);
+}
+
+Launch Add(const float* a, const float* b, float* y, int64_t n) {
+  const BinaryArgs args = {a, b, y, n};
+  if (ByFours(n, {a, b, y})) {
+    return OverElements(ONESTEP_LAUNCH(Add<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(Add<1>, args), n, 1);
+}
+
+Launch Mul(const float* a, const float* b, float* y, int64_t n) {
+  const BinaryArgs args = {a, b, y, n};
+  if (ByFours(n, {a, b, y})) {
+    return OverElements(ONESTEP_LAUNCH(Mul<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(Mul<1>, args), n, 1);
+}
+
+Launch AddBias(const float* x, const float* b, float* y, int64_t rows,
+               int64_t cols) {
+  const bool wide = ByFours(cols, {x, b, y});
+  const RowsArgs args = {x, b, y, LayOut(rows, wide ? cols / 4 : cols)};
+  return OverRows(wide ? ONESTEP_LAUNCH(AddBias<4>, args)
+                       : ONESTEP_LAUNCH(AddBias<1>, args),
+                  args.layout);
+}
+
+Launch BroadcastRows(const float* x, float* y, int64_t rows, int64_t cols) {
+  const bool wide = ByFours(cols, {x, y});
+  const RowsArgs args = {x, nullptr, y, LayOut(rows, wide ? cols / 4 : cols)};
+  return OverRows(wide ? ONESTEP_LAUNCH(BroadcastRows<4>, args)
+                       : ONESTEP_LAUNCH(BroadcastRows<1>, args),
+                  args.layout);
+}
+
+Launch Activate(Act act, const float* x, float* y, int64_t n) {
+  const ActivateArgs args = {act, x, nullptr, y, n};
+  if (ByFours(n, {x, y})) {
+    return OverElements(ONESTEP_LAUNCH(Activate<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(Activate<1>, args), n, 1);
+}
+
+Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
+                    int64_t n) {
+  const ActivateArgs args = {act, y, dy, dx, n};
+  if (ByFours(n, {y, dy, dx})) {
+    return OverElements(ONESTEP_LAUNCH(ActivateGrad<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(ActivateGrad<1>, args), n, 1);
+}
+
+Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols,
+                  void* workspace) {
+  const ColumnSumArgs args = {
+      Act::kNone, nullptr,        x,
+      nullptr,    nullptr,        y,
+      rows,       SumLanes(cols), ColumnSums(rows, cols, workspace)};
+  return OverTiles(ONESTEP_LAUNCH(ReduceRows<kSumThreads>, args), args);
+}
+
+Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
+                      float* dx, float* db, int64_t rows, int64_t cols,
+                      void* workspace) {
+  if (db == nullptr) return ActivateGrad(act, y, dy, dx, rows * cols);
+  const ColumnSumArgs args = {act,
+                              y,
+                              dy,
+                              dx,
+                              b,
+                              db,
+                              rows,
+                              SumLanes(cols),
+                              ColumnSums(rows, cols, workspace)};
+  return OverTiles(ONESTEP_LAUNCH(ActivationGrad<kSumThreads>, args), args);
+}
+
+}  // namespace onestep::cuda

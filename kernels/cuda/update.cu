@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "kernels/cuda/update.cuh"
+
+namespace onestep::cuda {
+
+Launch SgdUpdate(const float* w, const float* dw, const float* lr,
+                 float weight_decay, float* w_out, int64_t n) {
+  const SgdArgs args = {w, dw, lr, weight_decay, w_out, n};
+  if (ByFours(n, {w, dw, w_out})) {
+    return OverElements(ONESTEP_LAUNCH(SgdUpdate<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(SgdUpdate<1>, args), n, 1);
+}
+
+Launch MomentumUpdate(const float* w, const float* dw, const float* v,
+                      const float* lr, float momentum, bool nesterov,
+                      float weight_decay, float* w_out, float* v_out,
+                      int64_t n) {
+  const MomentumArgs args = {w,        dw,           v,     lr,    momentum,
+                             nesterov, weight_decay, w_out, v_out, n};
+  if (ByFours(n, {w, dw, v, w_out, v_out})) {
+    return OverElements(ONESTEP_LAUNCH(MomentumUpdate<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(MomentumUpdate<1>, args), n, 1);
+}
+
+Launch AdamUpdate(const AdamParams& p) {
+  const double beta1 = p.beta1, beta2 = p.beta2;
+  const AdamArgs args = {
+      p, static_cast<float>(1 - beta1), static_cast<float>(1 - beta2),
+      static_cast<float>(std::log(beta1)), static_cast<float>(std::log(beta2))};
+  if (ByFours(p.n, {p.w, p.dw, p.m, p.v, p.w_out, p.m_out, p.v_out})) {
+    return OverElements(ONESTEP_LAUNCH(AdamUpdate<4>, args), p.n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(AdamUpdate<1>, args), p.n, 1);
+}
+
+}  // namespace onestep::cuda
