@@ -9,6 +9,7 @@
 namespace onestep::cuda {
 
 inline constexpr uint32_t kRowThreads = 128;
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A group of `lanes` lanes of the block, one of block / lanes.
 struct LaneGroup {
@@ -21,7 +22,7 @@ ONESTEP_DEVICE LaneGroup GroupOf(uint32_t lanes) {
 
 ONESTEP_DEVICE float MaxOfRow(const float* z, int64_t cols, uint32_t lane,
                               uint32_t lanes) {
-  float max = -std::numeric_limits<float>::infinity();
+  float max = -kInfinity;
   for (int64_t c = lane; c < cols; c += lanes) max = dev::Max(max, z[c]);
   return MaxOfLanes(max, lanes);
 }

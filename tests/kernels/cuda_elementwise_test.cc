@@ -162,7 +162,7 @@ struct Shape {
 
 // One block, rows in parts, tiles of columns, and both.
 constexpr Shape kSumShapes[] = {{1, 1},     {3, 7},    {32, 10},  {32, 128},
-                                {7, 129},   {257, 1},  {700, 10}, {1000, 33},
+                                {7, 129},   {257, 1},  {700, 10}, {300, 33},
                                 {300, 128}, {20000, 1}};
 
 TEST(CudaElementwiseTest, ReduceRowsMatchesFloat64) {

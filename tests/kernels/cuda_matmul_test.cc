@@ -88,16 +88,15 @@ TEST(CudaMatMulTest, TheStepOfTheMlpMatchesFloat64) {
   ExpectMatMul({784, 128, 32}, true, false, Epilogue::kAccumulate);
 }
 
-// Of the shapes, one per tile, with edges and slices that are not full.
+// A shape per tile, with edges and slices that are not full.
 TEST(CudaMatMulTest, EveryTileMatchesFloat64) {
   std::set<std::string> names;
   for (const Shape& shape : {Shape{17, 35, 203}, Shape{331, 333, 13},
-                             Shape{650, 710, 37}, Shape{1500, 1541, 11}}) {
-    for (bool trans : {false, true}) {
-      names.insert(ExpectMatMul(shape, trans, trans, Epilogue::kAccumulate));
-    }
+                             Shape{650, 710, 17}, Shape{1400, 1421, 9}}) {
+    names.insert(
+        ExpectMatMul(shape, shape.k % 2 == 0, true, Epilogue::kAccumulate));
   }
-  EXPECT_EQ(names.size(), 4);
+  EXPECT_EQ(names.size(), 4u);
 }
 
 }  // namespace
