@@ -54,6 +54,6 @@ function(onestep_emulated_kernels name)
   set_source_files_properties(${ARG_SRCS} PROPERTIES LANGUAGE CXX)
   onestep_library(${name} SRCS ${ARG_SRCS} DEPS onestep::cuda_emulator)
   target_link_libraries(onestep_${name} PRIVATE onestep_on_fibers)
-  target_compile_options(onestep_${name} PRIVATE -x c++
+  target_compile_options(onestep_${name} PRIVATE
     "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/cuda_emulator/device_emulated.h")
 endfunction()

@@ -25,9 +25,11 @@
 
 #include "kernels/launch.h"
 
-// What each of the two headers below defines:
+// What each of the two headers below defines; ONESTEP_LAUNCH, SyncGrid, Vec and
+// LoadVec are the same for both and follow them:
 //
-//   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds
+//   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds;
+//       (max_threads, 1): registers for one block a multiprocessor
 //   ONESTEP_DEVICE                 marks a function kernels call: inlined
 //   ONESTEP_UNROLL                 before a for: unrolled
 //   ONESTEP_LAUNCH(kernel, args)   a Launch with name, kernel and args set
@@ -74,6 +76,7 @@
 //   void StoreSystem(uint32_t*, uint32_t);           // release, host-visible
 //   void SyncGrid(uint32_t* counter, uint32_t phase);  // cooperative launches:
 //                            // *counter is 0 before, the phases are 0, 1, ...
+//   void RequireCooperative();           // for SyncGrid
 //
 //   uint64_t Nanoseconds();              // %globaltimer
 //   [[noreturn]] void Trap();

@@ -9,7 +9,7 @@
 
 #include "kernels/launch.h"
 
-#define ONESTEP_KERNEL(max_threads) __global__ __launch_bounds__(max_threads)
+#define ONESTEP_KERNEL(...) __global__ __launch_bounds__(__VA_ARGS__)
 #define ONESTEP_DEVICE __device__ __forceinline__
 #define ONESTEP_UNROLL _Pragma("unroll")
 

@@ -11,7 +11,8 @@
 
 namespace onestep::cuda::hidden_split {
 
-inline constexpr int kThreads = 256;  // of a block
+// Of a block: 4 warps for each scheduler of a multiprocessor hide latencies.
+inline constexpr int kThreads = 512;
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kMaxClasses = 32;     // one lane each
 inline constexpr int kMaxRows = kThreads;  // of T3: a thread loads a row

@@ -52,7 +52,7 @@ Launch HiddenSplitLoss(const HiddenSplitPlan& plan,
                        const HiddenSplitBuffers& buffers, int64_t offset) {
   const StepArgs args =
       MakeStepArgs(plan, buffers, ForwardLayout(plan.shape), offset);
-  Launch launch = ONESTEP_LAUNCH(HiddenSplitLossKernel, args);
+  Launch launch = ONESTEP_LAUNCH(HiddenSplitLossKernel<true>, args);
   launch.grid = {Tiles(args.batch, kThreads / args.layout.class_lanes)};
   launch.block = {kThreads};
   launch.shared_bytes = kThreads * sizeof(int32_t);

@@ -5,14 +5,14 @@
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T1_CUH_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T1_CUH_
 
-#include "kernels/cuda/hidden_split_phases.cuh"
+#include "kernels/cuda/hidden_split_head.cuh"
 
 namespace onestep::cuda::hidden_split {
 
 // Reads images, indices, w1, b1, w2; writes the workspace's hidden, partials
 // and old_w2. Grid: groups of hidden units, tiles of rows.
 template <int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitForwardKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
@@ -22,12 +22,13 @@ void HiddenSplitForwardKernel(StepArgs args) {
   const int rows = Smaller(layout.rows, args.batch - row0);
   const W1Slice slice(args, group * 8, 0);
   W1Load<1> load(slice);
-  LoadHead(args, args.buffers.w2, args.buffers.b1, group * 8);
+  HeadLoad head(args, args.buffers.w2, args.buffers.b1, nullptr, group * 8);
   uint8_t* x = At<uint8_t>(layout.x);
   ZeroPads(layout, rows, args.features, x);
   GatherRows(args, IndicesOf(args, StepOf(args)) + row0, rows, 0, args.features,
              x);
   load.Finish(At<float>(layout.w1));
+  head.Finish();
   dev::SyncBlock();
   ForwardHidden<1, kParts>(args, x, rows, slice.columns);
   const int64_t first_row = int64_t{group} * args.batch + row0;
@@ -44,8 +45,9 @@ void HiddenSplitForwardKernel(StepArgs args) {
 
 // Reads labels, indices, lr, b2, partials; writes the workspace's dlogits,
 // row_loss and row_correct. Shared memory: i32 labels of kThreads rows.
-ONESTEP_KERNEL(kThreads)
-inline void HiddenSplitLossKernel(StepArgs args) {
+template <bool kGlobal>
+ONESTEP_KERNEL(kThreads, 1)
+void HiddenSplitLossKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
   const int64_t step = StepOf(args);
@@ -57,16 +59,16 @@ inline void HiddenSplitLossKernel(StepArgs args) {
   dev::SyncBlock();
   const Workspace& workspace = args.workspace;
   const int64_t first = int64_t{row0} * args.classes;
-  LossGrad<true>(args, {.partials = workspace.partials + first,
-                        .stride = int64_t{args.batch} * args.classes,
-                        .b2 = args.buffers.b2,
-                        .labels = labels,
-                        .scale = ScaleOf(args, step),
-                        .rows = rows,
-                        .padded_rows = rows,
-                        .d = workspace.dlogits + first,
-                        .row_loss = workspace.row_loss + row0,
-                        .row_correct = workspace.row_correct + row0});
+  LossGrad<kGlobal>(args, {.partials = workspace.partials + first,
+                           .stride = int64_t{args.batch} * args.classes,
+                           .b2 = args.buffers.b2,
+                           .labels = labels,
+                           .scale = ScaleOf(args, step),
+                           .rows = rows,
+                           .padded_rows = rows,
+                           .d = workspace.dlogits + first,
+                           .row_loss = workspace.row_loss + row0,
+                           .row_correct = workspace.row_correct + row0});
 }
 
 // To shared memory: rows of dlogits and of the group's hidden; zeros after.
@@ -89,7 +91,7 @@ ONESTEP_DEVICE void LoadBackwardRows(const StepArgs& args, int group, int row0,
 // correct. Grid: groups of hidden units, tiles of features, of which the first
 // also has w2 and b1, and of the first group b2 and the results.
 template <int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitBackwardKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
@@ -100,10 +102,10 @@ void HiddenSplitBackwardKernel(StepArgs args) {
   const int64_t step = StepOf(args);
   const W1Slice slice(args, group * 8, feature0);
   W1Load<1> load(slice);
-  LoadHead(args, args.workspace.old_w2, owner ? args.buffers.b1 : nullptr,
-           group * 8);
-  if (first) LoadB2(args, args.buffers.b2);
+  HeadLoad head(args, args.workspace.old_w2, owner ? args.buffers.b1 : nullptr,
+                first ? args.buffers.b2 : nullptr, group * 8);
   load.Finish(At<float>(layout.w1));
+  head.Finish();
   float* new_w2 = At<float>(layout.new_w2);
   dev::SyncBlock();
   for (int i = Thread(); i < 8 * layout.w2_stride; i += kThreads) {

@@ -7,7 +7,7 @@
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T2_CUH_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T2_CUH_
 
-#include "kernels/cuda/hidden_split_phases.cuh"
+#include "kernels/cuda/hidden_split_head.cuh"
 
 namespace onestep::cuda::hidden_split {
 
@@ -36,39 +36,41 @@ ONESTEP_DEVICE void LoadBatch(const StepArgs& args, const int32_t* indices,
   GatherRows(args, indices, args.batch, 0, args.features, x);
 }
 
-// Step begun - 1, from its partial logits on; its x is in buffer 0. The weights
-// in shared memory are new and not yet stored when it returns.
+// Step begun - 1, from its partial logits on. In shared memory are its x (the
+// first of the two) and labels; the weights are on their way there, and new and
+// not yet stored when it returns.
 template <int kParts>
-ONESTEP_DEVICE void FinishStep(const PipelinedArgs& pipelined,
-                               const PipelinedBlock& block, W1Load<1>& load) {
-  const StepArgs& args = pipelined.step;
+ONESTEP_DEVICE void FinishStep(const StepArgs& args,
+                               const PipelinedBlock& block, W1Load<1>& w1,
+                               HeadLoad& head) {
   const Layout& layout = args.layout;
   const int64_t step = block.begun - 1;
   float* row_loss = At<float>(layout.row_loss);
   float* row_correct = At<float>(layout.row_correct);
-  for (int i = Thread(); i < To16(args.batch) * 8; i += kThreads) {
-    At<float>(layout.h)[i] =
-        i < args.batch * 8 ? dev::LoadL2(block.Hidden(args) + i) : 0.0f;
-  }
-  LoadB2(args, block.B2(args, step));
-  const float scale = ScaleOf(args, step);
-  dev::SyncBlock();
+  const auto load_hidden = [&](int i) {
+    return i < args.batch * 8 ? dev::LoadL2(block.Hidden(args) + i) : 0.0f;
+  };
+  Ahead<float, 1> hidden;
+  hidden.Begin(To16(args.batch) * 8, load_hidden);
   LossGrad<true>(args, {.partials = block.Partials(args, step, 0),
                         .stride = int64_t{args.batch} * args.classes,
-                        .b2 = At<float>(layout.b2),
+                        .b2 = block.B2(args, step),
                         .labels = At<int32_t>(layout.labels),
-                        .scale = scale,
+                        .scale = ScaleOf(args, step),
                         .rows = args.batch,
                         .padded_rows = To16(args.batch),
                         .d = At<float>(layout.d),
                         .row_loss = row_loss,
                         .row_correct = row_correct});
-  load.Finish(At<float>(layout.w1));
+  hidden.Finish(To16(args.batch) * 8, load_hidden,
+                [&](int i, float v) { At<float>(layout.h)[i] = v; });
+  head.Finish();
+  w1.Finish(At<float>(layout.w1));
   dev::SyncBlock();
   HiddenGrad<1, kParts>(args, args.batch);
   dev::SyncBlock();
   UpdateHead<1>(args, args.batch, At<float>(layout.w2));
-  UpdateFirst<1, kParts, 8>(args, At<uint8_t>(layout.x), args.batch);
+  UpdateFirst<1, kParts, 4>(args, At<uint8_t>(layout.x), args.batch);
   if (block.group == 0 && Warp() == kWarps - 1) {
     WriteResults<false>(args, step, row_loss, row_correct);
   }
@@ -92,7 +94,7 @@ ONESTEP_DEVICE void StoreUpdated(const PipelinedArgs& pipelined,
 // Reads all of the buffers; writes w1, b1, w2, b2 (the last launch), loss and
 // correct of step begun - 1, and the workspace. Grid: groups of hidden units.
 template <int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitPipelinedKernel(PipelinedArgs pipelined) {
   const StepArgs& args = pipelined.step;
   const Layout& layout = args.layout;
@@ -109,20 +111,23 @@ void HiddenSplitPipelinedKernel(PipelinedArgs pipelined) {
     GatherLabels(args, indices, args.batch, At<int32_t>(layout.labels));
   }
   if (!last) LoadBatch(args, IndicesOf(args, block.begun), begun_x);
+  dev::SyncBlock();
   if (!first) dev::WaitForPrerequisites();
   // Not earlier: then a launch that begins has only its predecessor before it.
   dev::TriggerDependents();
 
   const W1Slice slice(args, block.group * 8, 0);
-  W1Load<1> load(slice);
-  LoadHead(args, args.buffers.w2, args.buffers.b1, block.group * 8);
+  W1Load<1> w1(slice);
+  HeadLoad head(args, args.buffers.w2, args.buffers.b1,
+                first ? args.buffers.b2 : block.B2(args, block.begun - 1),
+                block.group * 8);
   if (first) {
-    load.Finish(At<float>(layout.w1));
-    if (block.group == 0) LoadB2(args, args.buffers.b2);
+    w1.Finish(At<float>(layout.w1));
+    head.Finish();
     dev::SyncBlock();
     if (block.group == 0) StoreB2(args, block.B2(args, block.begun));
   } else {
-    FinishStep<kParts>(pipelined, block, load);
+    FinishStep<kParts>(args, block, w1, head);
     StoreUpdated(pipelined, block, slice);
   }
   if (last) return;

@@ -15,7 +15,7 @@
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T3_CUH_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T3_CUH_
 
-#include "kernels/cuda/hidden_split_phases.cuh"
+#include "kernels/cuda/hidden_split_head.cuh"
 
 namespace onestep::cuda::hidden_split {
 
@@ -89,12 +89,13 @@ class PersistentBlock {
     const int column0 = rank_ * layout_.columns;
     const W1Slice slice(step_, column0, 0);
     W1Load<kTiles> load(slice);
-    LoadHead(step_, step_.buffers.w2, step_.buffers.b1, column0);
-    LoadB2(step_, step_.buffers.b2);
+    HeadLoad head(step_, step_.buffers.w2, step_.buffers.b1, step_.buffers.b2,
+                  column0);
     for (int i = 0; i < 2; ++i) {
       ZeroPads(layout_, step_.batch, step_.features, X(i));
     }
     load.Finish(At<float>(layout_.w1));
+    head.Finish();
     if (Thread() < 4) {
       dev::InitBarrier(At<dev::Barrier>(layout_.barriers) + Thread(), 1);
       dev::FenceBarrierInit();
@@ -180,7 +181,7 @@ class PersistentBlock {
     HiddenGrad<kTiles, kParts>(step_, step_.batch);
     dev::SyncBlock();
     UpdateHead<kTiles>(step_, step_.batch, At<float>(layout_.w2));
-    UpdateFirst<kTiles, kParts, 8>(step_, X(t), step_.batch);
+    UpdateFirst<kTiles, kParts, 4>(step_, X(t), step_.batch);
     if (rank_ == 0 && Warp() == kWarps - 1) {
       WriteResults<false>(step_, step_.offset + t, row_loss, row_correct);
       if (Lane() == 0 && (t + 1) % kSignalSteps == 0) Publish(t + 1);
@@ -219,7 +220,7 @@ class PersistentBlock {
 // Reads images, labels, indices and lr of the steps; writes w1, b1, w2, b2 at
 // the end, loss and correct of every step. Grid: the cluster.
 template <int kTiles, int kParts>
-ONESTEP_KERNEL(kThreads)
+ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitPersistentKernel(PersistentArgs args) {
   if constexpr (dev::kHasClusters) {
     PersistentBlock<kTiles, kParts>(args).Run();

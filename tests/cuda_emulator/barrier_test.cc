@@ -36,7 +36,7 @@ struct PartsMemory {
   dev::Barrier arrived[2];
 };
 
-ONESTEP_KERNEL(256) void PushParts(PartsArgs args) {
+ONESTEP_KERNEL(kParts) void PushParts(PartsArgs args) {
   auto& memory = *reinterpret_cast<PartsMemory*>(dev::Shared());
   const uint32_t t = dev::ThreadIndex().x, rank = dev::ClusterRank();
   const uint32_t ranks = dev::ClusterSize();
@@ -47,7 +47,7 @@ ONESTEP_KERNEL(256) void PushParts(PartsArgs args) {
   for (int step = 0; step < args.steps; ++step) {
     float* own = memory.own[step % args.sources];
     dev::Barrier* arrived = &memory.arrived[step % 2];
-    if (t < kParts) own[t] = value;
+    own[t] = value;
     dev::FenceAsync();
     dev::SyncBlock();
     if (t == 0) dev::ArriveExpect(arrived, ranks * sizeof(float) * kParts);
@@ -56,14 +56,12 @@ ONESTEP_KERNEL(256) void PushParts(PartsArgs args) {
                        sizeof(float) * kParts, arrived, t);
     }
     if (!dev::WaitParity(arrived, step / 2 % 2, kNever)) dev::Trap();
-    if (t < kParts) {
-      float sum = 0;
-      for (uint32_t r = 0; r < ranks; ++r) sum += memory.inbox[step % 2][r][t];
-      value = sum / 16 + rank;
-    }
+    float sum = 0;
+    for (uint32_t r = 0; r < ranks; ++r) sum += memory.inbox[step % 2][r][t];
+    value = sum / 16 + rank;
   }
   dev::SyncCluster();
-  if (t < kParts) args.y[dev::BlockIndex().x * kParts + t] = value;
+  args.y[dev::BlockIndex().x * kParts + t] = value;
 }
 
 std::vector<float> RunPushParts(int sources, uint64_t seed) {
@@ -72,7 +70,7 @@ std::vector<float> RunPushParts(int sources, uint64_t seed) {
   const PartsArgs args = {y.data(), 20, sources};
   Launch launch = ONESTEP_LAUNCH(PushParts, args);
   launch.grid.x = kBlocks;
-  launch.block.x = 256;
+  launch.block.x = kParts;
   launch.cluster = kCluster;
   launch.shared_bytes = sizeof(PartsMemory);
   EXPECT_OK(Emulate(launch, seed));
@@ -163,6 +161,7 @@ struct ScriptArgs {
   void (*script)(dev::Barrier* barrier);
 };
 ONESTEP_KERNEL(32) void Script(ScriptArgs args) {
+  dev::FenceAsync();
   args.script(reinterpret_cast<dev::Barrier*>(dev::Shared()));
 }
 absl::Status RunScript(void (*script)(dev::Barrier* barrier)) {
@@ -268,6 +267,57 @@ TEST(BarrierTest, ReportsWrongUse) {
         dev::PushToBlock(dev::Shared() + 64, dev::Shared() + 16, 16, b, 0);
       },
       "was under way when one of them ended");
+}
+
+// Fences and meets in the order of `steps`, then pushes new bytes.
+struct FenceArgs {
+  const char* steps;
+};
+ONESTEP_KERNEL(64) void Fences(FenceArgs args) {
+  auto* values = reinterpret_cast<float*>(dev::Shared());
+  auto* barrier = reinterpret_cast<dev::Barrier*>(dev::Shared() + 512);
+  const uint32_t t = dev::ThreadIndex().x;
+  if (t == 0) dev::InitBarrier(barrier, 1);
+  for (const char* step = args.steps; *step != 0; ++step) {
+    if (*step == 'b') dev::FenceBarrierInit();
+    if (*step == 'w') values[t] = static_cast<float>(step - args.steps);
+    if (*step == 'f') dev::FenceAsync();
+    if (*step == 's') dev::SyncBlock();
+    if (*step == 'c') dev::SyncCluster();
+    if (*step == 'p' && t == 40) {
+      dev::PushToBlock(values + 64, values, 256, barrier, 0);
+    }
+    if (*step == 'a') {
+      if (t == 0) dev::ArriveExpect(barrier, 256);
+      dev::WaitParity(barrier, step[1] - '0', kNever);
+    }
+  }
+}
+absl::Status RunFences(const char* steps) {
+  const FenceArgs args = {steps};
+  Launch launch = ONESTEP_LAUNCH(Fences, args);
+  launch.block.x = 64;
+  launch.shared_bytes = 1024;
+  return Emulate(launch, 1);
+}
+
+TEST(BarrierTest, FindsAPushWithoutFence) {
+  EXPECT_OK(RunFences("bwfspa0swfspa1"));
+  EXPECT_OK(RunFences("bwfcpa0swfcpa1"));
+  const auto unfenced =
+      StatusIs(kInternal, HasSubstr("thread 40,0,0 of block 0,0,0: PushToBlock "
+                                    "of bytes without FenceAsync"));
+  EXPECT_THAT(RunFences("bwspa0"), unfenced);
+  EXPECT_THAT(RunFences("bwfspa0swspa1"), unfenced);
+}
+
+TEST(BarrierTest, FindsABarrierWithoutFence) {
+  EXPECT_THAT(RunFences("wfs"),
+              StatusIs(kInternal, HasSubstr("at SyncBlock after InitBarrier "
+                                            "without FenceBarrierInit")));
+  EXPECT_THAT(RunFences("wfc"),
+              StatusIs(kInternal, HasSubstr("at SyncCluster after InitBarrier "
+                                            "without FenceBarrierInit")));
 }
 
 TEST(BarrierTest, ADeadlockNamesTheBarrier) {

@@ -2,7 +2,9 @@
 // What the threads of a kernel call.
 #include "tests/cuda_emulator/device_emulated.h"
 
-#include <string>
+#include <algorithm>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,15 +13,10 @@
 namespace onestep {
 namespace {
 
-WarpThreads& OwnWarp() {
-  const Thread& self = emulation->self();
-  return self.block->warps[self.self.linear / 32];
-}
-
 // A call that all 32 lanes make together: the last to come runs `apply`.
 template <typename Apply>
 void WholeWarp(const char* at, Apply apply) {
-  WarpThreads& warp = OwnWarp();
+  WarpThreads& warp = *emulation->self().warp;
   if (warp.lanes.size() != 32) {
     emulation->Fail(absl::StrCat("at ", at, " in a warp of ", warp.lanes.size(),
                                  " threads"));
@@ -30,6 +27,13 @@ void WholeWarp(const char* at, Apply apply) {
   }
 }
 
+void CheckBarrierFence(const char* at) {
+  if (emulation->self().owes_barrier_fence) {
+    emulation->Fail(
+        absl::StrCat("at ", at, " after InitBarrier without FenceBarrierInit"));
+  }
+}
+
 }  // namespace
 
 namespace dev {
@@ -37,7 +41,9 @@ namespace dev {
 void SyncBlock() {
   Block& block = *emulation->self().block;
   const Dim& dim = emulation->self().self.block_dim;
+  CheckBarrierFence("SyncBlock");
   if (emulation->Arrive(block.meeting, dim.size(), "SyncBlock")) {
+    block.synced_fences = block.fences;
     emulation->Open(block.meeting);
   }
 }
@@ -45,15 +51,17 @@ void SyncBlock() {
 void SyncCluster() {
   Thread& self = emulation->self();
   Cluster& cluster = *self.block->cluster;
+  CheckBarrierFence("SyncCluster");
   if (emulation->Arrive(cluster.meeting,
                         self.self.block_dim.size() * self.self.cluster_size,
                         "SyncCluster")) {
+    for (Block* block : cluster.blocks) block->synced_fences = block->fences;
     emulation->Open(cluster.meeting);
   }
 }
 
 void SyncWarp() {
-  WarpThreads& warp = OwnWarp();
+  WarpThreads& warp = *emulation->self().warp;
   if (emulation->Arrive(warp.meeting, warp.lanes.size(), "SyncWarp")) {
     emulation->Open(warp.meeting);
   }
@@ -139,9 +147,10 @@ void InitBarrier(Barrier* barrier, uint32_t arrivals) {
               .bytes = 0,
               .phase = 0,
               .mark = kBarrierMark};
+  emulation->self().owes_barrier_fence = true;
 }
 
-void FenceBarrierInit() {}
+void FenceBarrierInit() { emulation->self().owes_barrier_fence = false; }
 
 namespace {
 
@@ -165,6 +174,21 @@ void CheckBulk(const void* to, const void* from, uint32_t bytes,
   }
 }
 
+// Whether what is pushed can be seen by the copy: some FenceAsync came before
+// it, and where the bytes are others than those pushed last, since then.
+void CheckFenced(const void* from, uint32_t bytes) {
+  Thread& self = emulation->self();
+  const int fence = std::max(self.block->synced_fences, self.fence);
+  const size_t hash =
+      std::hash<std::string_view>()({static_cast<const char*>(from), bytes});
+  const auto [at, is_new] = self.block->pushed.try_emplace(from);
+  Block::Pushed& last = at->second;
+  if (fence == 0 || (!is_new && hash != last.hash && fence <= last.fence)) {
+    emulation->Fail("PushToBlock of bytes without FenceAsync and SyncBlock");
+  }
+  last = {hash, fence};
+}
+
 }  // namespace
 
 void ArriveExpect(Barrier* barrier, uint32_t bytes) {
@@ -184,7 +208,6 @@ void ArriveExpect(Barrier* barrier, uint32_t bytes) {
 bool WaitParity(Barrier* barrier, uint32_t parity, uint64_t timeout_ns) {
   CheckBarrier(barrier, "WaitParity");
   if (parity > 1) emulation->Fail("WaitParity: want parity 0 or 1");
-  if (barrier->phase != parity) return true;
   const uint64_t now = emulation->clock();
   emulation->WaitAtBarrier(
       barrier, parity,
@@ -192,7 +215,10 @@ bool WaitParity(Barrier* barrier, uint32_t parity, uint64_t timeout_ns) {
   return !emulation->self().timed_out;
 }
 
-void FenceAsync() {}
+void FenceAsync() {
+  Thread& self = emulation->self();
+  self.fence = ++self.block->fences;
+}
 
 void PushToBlock(void* to, const void* from, uint32_t bytes, Barrier* barrier,
                  uint32_t rank) {
@@ -207,6 +233,7 @@ void PushToBlock(void* to, const void* from, uint32_t bytes, Barrier* barrier,
   emulation->CheckShared(*self.block, from, bytes, "PushToBlock from");
   emulation->CheckShared(*self.block, barrier, sizeof(Barrier),
                          "PushToBlock's barrier");
+  CheckFenced(from, bytes);
   Block& target = *self.block->cluster->blocks[rank];
   const auto there = [&](const void* p) {
     return target.shared +

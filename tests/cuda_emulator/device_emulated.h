@@ -14,9 +14,9 @@
 #include "kernels/launch.h"
 
 // An attribute of a function template cannot be asked for, but this one leaves
-// one byte of nop per warp at the kernel's entry: the bound, for Emulate.
-#define ONESTEP_KERNEL(max_threads) \
-  __attribute__((patchable_function_entry((max_threads) / 32, 0)))
+// one byte of nop per warp at the kernel's entry (g++): the bound, for Emulate.
+#define ONESTEP_KERNEL(max_threads, ...) \
+  __attribute__((patchable_function_entry(((max_threads) + 31) / 32, 0)))
 #define ONESTEP_DEVICE inline
 #define ONESTEP_UNROLL
 

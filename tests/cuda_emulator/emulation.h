@@ -5,6 +5,7 @@
 #define ONESTEP_TESTS_CUDA_EMULATOR_EMULATION_H_
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -34,12 +35,14 @@ struct Meeting {
 struct WarpThreads {
   Meeting meeting;
   std::vector<struct Thread*> lanes;
+  int64_t stalled_until = 0;  // a round
 };
 
 struct Thread {
   dev::EmulatedThread self;
   int fiber = 0;
   Block* block = nullptr;
+  WarpThreads* warp = nullptr;
   // What it waits for; nullptr: it is ready. One of the two below may be set.
   const char* waits_at = nullptr;
   Barrier* barrier = nullptr;
@@ -53,6 +56,8 @@ struct Thread {
   float* d = nullptr;
   const uint32_t *a = nullptr, *b = nullptr;
   bool waited_for_prerequisites = false;
+  bool owes_barrier_fence = false;  // called InitBarrier, not FenceBarrierInit
+  int fence = 0;                    // its last FenceAsync, as the block counts
 };
 
 struct Cluster {
@@ -70,6 +75,14 @@ struct Block {
   unsigned char* shared = nullptr;
   int live = 0;  // threads that did not end
   int64_t stalled_until = 0;
+  // Calls of FenceAsync, and how many of them all threads know of by a barrier.
+  int fences = 0, synced_fences = 0;
+  // By source: what was pushed last, and after which fence.
+  struct Pushed {
+    size_t hash = 0;
+    int fence = 0;
+  };
+  std::map<const void*, Pushed> pushed;
 };
 
 struct Copy {
@@ -105,6 +118,7 @@ class Emulation {
   void Open(Meeting& meeting);
   // Lets others run, for one who asks again and again.
   void Poll(const char* at, const void* address);
+  // Until the phase of this parity ends, or the deadline: then timed_out.
   void WaitAtBarrier(Barrier* barrier, uint32_t parity, uint64_t deadline);
   void Change() { ++changes_; }
   void Issue(const Copy& copy) { copies_.push_back(copy); }
@@ -124,10 +138,12 @@ class Emulation {
   void RunThread(Thread& thread);
   static void Entry(int fiber);
   void EndThread(Thread& thread);
-  bool IsStalled(const Block& block) const {
-    return block.stalled_until > round_;
+  bool IsStalled(const Thread& thread) const {
+    return thread.block->stalled_until > round_ ||
+           thread.warp->stalled_until > round_;
   }
-  void StallSomeBlock();
+  void StallSome();
+  void EndStalls();
   void Deliver(size_t copy);
   void DeliverSome();
   bool ExpireDeadlines(bool jump);

@@ -38,10 +38,11 @@ Dim DimOfIndex(int64_t index, const Dim& dim) {
           static_cast<uint32_t>(index / dim.x / dim.y)};
 }
 
-// What ONESTEP_KERNEL left at the kernel's entry, or the device's bound.
+// What ONESTEP_KERNEL left at the kernel's entry, in whole warps; where that
+// cannot be read, the device's bound.
 int MaxThreads([[maybe_unused]] const void* kernel) {
   int warps = 0;
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__clang__)
   const auto* code = static_cast<const unsigned char*>(kernel);
   while (warps < kMaxBlockThreads / 32 && code[warps] == 0x90) ++warps;
 #endif
@@ -112,7 +113,7 @@ absl::Status Emulation::Run() {
   for (size_t done = 0; done < order.size();) {
     const size_t left = order.size() - done;
     const size_t size =
-        launch_.cooperative ? left : std::min(left, 1 + Below(most));
+        launch_.cooperative ? left : 1 + Below(std::min(left, most));
     MakeWave({order.begin() + done, order.begin() + done + size});
     if (absl::Status status = RunWave(); !status.ok()) return status;
     done += size;
@@ -166,7 +167,8 @@ void Emulation::MakeBlock(Block& block, int64_t index, uint32_t rank) {
                    .shared = block.shared};
     thread.fiber = first + i;
     thread.block = &block;
-    block.warps[i / 32].lanes.push_back(&thread);
+    thread.warp = &block.warps[i / 32];
+    thread.warp->lanes.push_back(&thread);
     ready_.push_back(&thread);
   }
 }
@@ -182,6 +184,7 @@ absl::Status Emulation::RunWave() {
   }
   while (!copies_.empty() && error_.empty()) Deliver(0);
   CheckRedZones();
+  if (fibers_.StackOverflowed()) SetError("a thread's stack overflowed");
   if (error_.empty()) return absl::OkStatus();
   return absl::InternalError(error_);
 }
@@ -190,12 +193,12 @@ void Emulation::RunRound() {
   const int64_t changes = changes_;
   ++round_;
   clock_ += tick_;
-  StallSomeBlock();
+  StallSome();
   std::swap(ready_, round_threads_);
   std::shuffle(round_threads_.begin(), round_threads_.end(), random_);
   bool ran = false;
   for (Thread* thread : round_threads_) {
-    if (IsStalled(*thread->block)) {
+    if (IsStalled(*thread)) {
       ready_.push_back(thread);
     } else if (error_.empty()) {
       ran = true;
@@ -203,9 +206,7 @@ void Emulation::RunRound() {
     }
   }
   round_threads_.clear();
-  if (!ran) {
-    for (Block& block : blocks_) block.stalled_until = 0;
-  }
+  if (!ran) EndStalls();
   if (changes_ != changes || !copies_.empty()) {
     idle_rounds_ = 0;
     tick_ = 1;
@@ -218,10 +219,22 @@ void Emulation::RunRound() {
   }
 }
 
-// So that one block is now and then far behind or ahead of the others.
-void Emulation::StallSomeBlock() {
-  if (blocks_.size() > 1 && Below(16) == 0) {
-    blocks_[Below(blocks_.size())].stalled_until = round_ + 1 + Below(64);
+// So that a block or a warp is now and then far behind the others.
+void Emulation::StallSome() {
+  if (Below(16) != 0) return;
+  Block& block = blocks_[Below(blocks_.size())];
+  if (blocks_.size() > 1 && Below(2) == 0) {
+    block.stalled_until = round_ + 1 + Below(64);
+  } else {
+    block.warps[Below(block.warps.size())].stalled_until =
+        round_ + 1 + Below(16);
+  }
+}
+
+void Emulation::EndStalls() {
+  for (Block& block : blocks_) {
+    block.stalled_until = 0;
+    for (WarpThreads& warp : block.warps) warp.stalled_until = 0;
   }
 }
 
@@ -232,9 +245,6 @@ void Emulation::RunThread(Thread& thread) {
   thread.polled = nullptr;
   fibers_.Resume(thread.fiber);
   running_ = nullptr;
-  if (fibers_.StackOverflowed(thread.fiber)) {
-    SetError("a thread's stack overflowed");
-  }
 }
 
 void Emulation::Entry(int fiber) {
@@ -250,8 +260,8 @@ void Emulation::EndThread(Thread& thread) {
     Fail("ended without WaitForPrerequisites, but its launch says it waits");
   }
   Block& block = *thread.block;
-  for (Meeting* meeting : {&block.warps[thread.self.linear / 32].meeting,
-                           &block.meeting, &block.cluster->meeting}) {
+  for (Meeting* meeting :
+       {&thread.warp->meeting, &block.meeting, &block.cluster->meeting}) {
     if (!meeting->waiting.empty()) {
       Fail(absl::StrCat("ended while others wait at ", meeting->at));
     }
@@ -312,13 +322,16 @@ void Emulation::Poll(const char* at, const void* address) {
 void Emulation::WaitAtBarrier(Barrier* barrier, uint32_t parity,
                               uint64_t deadline) {
   Thread& thread = *running_;
-  thread.waits_at = "WaitParity";
   thread.barrier = barrier;
   thread.parity = parity;
   thread.deadline = deadline;
   thread.timed_out = false;
-  thread.block->at_barriers.push_back(&thread);
-  fibers_.Suspend();
+  // One that slept through two ends sees the parity of before, as on a device.
+  while (barrier->phase == parity && !thread.timed_out) {
+    thread.waits_at = "WaitParity";
+    thread.block->at_barriers.push_back(&thread);
+    fibers_.Suspend();
+  }
 }
 
 void Emulation::EndPhaseIfComplete(Block& block, Barrier& barrier) {

@@ -150,6 +150,24 @@ TEST(EmulatorTest, FindsWritesPastSharedMemory) {
   }
 }
 
+#ifndef __SANITIZE_ADDRESS__  // which finds it first
+[[gnu::noinline]] void FillLargeFrame() {
+  volatile char large[64 << 10];
+  for (volatile char& c : large) c = 1;
+}
+
+TEST(EmulatorTest, FindsAStackThatOverflows) {
+  const Launch launch = ScriptLaunch(32, [](uint32_t*) {
+    if (Thread() != 5) return;
+    // The others have ended by then.
+    for (int i = 0; i < 100; ++i) dev::Nanoseconds();
+    FillLargeFrame();
+  });
+  EXPECT_THAT(Emulate(launch, 1),
+              StatusIs(kInternal, HasSubstr("stack overflowed")));
+}
+#endif
+
 TEST(EmulatorTest, FindsUnalignedLoads) {
   ExpectFound(
       32,
@@ -201,7 +219,7 @@ int DeadlocksOfMeetNeighbour(uint32_t cluster, bool cooperative) {
 }
 
 TEST(EmulatorTest, BlocksOfAnOrdinaryLaunchAreNotAllResident) {
-  EXPECT_GT(DeadlocksOfMeetNeighbour(1, false), 0);
+  EXPECT_GT(DeadlocksOfMeetNeighbour(1, false), kSeeds / 4);
 }
 
 TEST(EmulatorTest, BlocksOfAClusterAreResidentTogether) {
@@ -259,7 +277,8 @@ TEST(EmulatorTest, TellsTheHost) {
   EXPECT_THAT(calls, testing::ElementsAre(testing::Pair(123, 1)));
 }
 
-ONESTEP_KERNEL(96) void SmallBlocks(ScriptArgs) {}
+constexpr int kSmall = 96;
+ONESTEP_KERNEL(kSmall) void SmallBlocks(ScriptArgs) {}
 
 TEST(EmulatorTest, RefusesWhatADeviceWould) {
   const ScriptArgs args = {};
@@ -275,8 +294,10 @@ TEST(EmulatorTest, RefusesWhatADeviceWould) {
     EXPECT_THAT(Emulate(launch, 1),
                 StatusIs(kInvalidArgument, HasSubstr(what)));
   };
+#ifndef __clang__
   refuses([](Launch& l) { l.block.x = 97; }, "at most 96 threads");
-  refuses([](Launch& l) { l.block.x = 1025; }, "at most 96 threads");
+#endif
+  refuses([](Launch& l) { l.block.x = 1025; }, "block 1025,1,1, want at most");
   refuses([](Launch& l) { l.block.x = 0; }, "empty grid 32,2,1 or block 0,1,1");
   refuses([](Launch& l) { l.grid.y = 0; }, "empty grid 32,0,1");
   refuses([](Launch& l) { l.grid.y = 65536; }, "too large");

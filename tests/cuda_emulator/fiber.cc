@@ -165,9 +165,14 @@ void FiberPool::SwitchToScheduler([[maybe_unused]] bool ends) {
 #endif
 }
 
-bool FiberPool::StackOverflowed(int fiber) const {
-  return fibers_[fiber].context != nullptr &&
-         std::memcmp(Stack(fiber), &kCanary, sizeof(kCanary)) != 0;
+bool FiberPool::StackOverflowed() const {
+  for (size_t fiber = 0; fiber < fibers_.size(); ++fiber) {
+    if (fibers_[fiber].context != nullptr &&
+        std::memcmp(Stack(fiber), &kCanary, sizeof(kCanary)) != 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace onestep
