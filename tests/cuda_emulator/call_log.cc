@@ -29,7 +29,7 @@ const std::map<std::string_view, const char*>& CudaFunctions() {
       {"LaunchGraph", "cudaGraphLaunch"},
       {"LaunchKernel", "cudaLaunchKernelExC"},
       {"Malloc", "cudaMalloc"},
-      {"MallocHost", "cudaMallocHost"},
+      {"MallocHost", "cudaHostAlloc"},
       {"MatMulLibrary", "cublasLtCreate"},
       {"MaxActiveClusters", "cudaOccupancyMaxActiveClusters"},
       {"Memset", "cudaMemsetAsync"},

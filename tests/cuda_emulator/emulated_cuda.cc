@@ -56,14 +56,15 @@ absl::Status EmulatedCuda::Begin(CudaCall call, bool breaks_capture) {
 }
 
 absl::Status EmulatedCuda::TakeFailure(std::string_view call) {
-  for (size_t i = 0; i < failures_.size(); ++i) {
-    if (failures_[i].call != call || --failures_[i].left != 0) continue;
-    const Failure failure = failures_[i];
-    failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (failure.cuda_error == 0) return failure.status;
-    return Fail(call, failure.cuda_error, "injected");
-  }
-  return absl::OkStatus();
+  for (Failure& failure : failures_) failure.left -= failure.call == call;
+  const auto due =
+      std::find_if(failures_.begin(), failures_.end(),
+                   [](const Failure& failure) { return failure.left == 0; });
+  if (due == failures_.end()) return absl::OkStatus();
+  const Failure failure = std::move(*due);
+  failures_.erase(due);
+  if (failure.cuda_error == 0) return failure.status;
+  return Fail(call, failure.cuda_error, "injected");
 }
 
 // The status of a call that fails, and what its failure does to later ones.

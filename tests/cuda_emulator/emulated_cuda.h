@@ -20,17 +20,19 @@
 //
 // Graphs run in any order that their edges allow, one node at a time, mixed
 // with other streams. A programmatic edge orders as much as any other, so that
-// a kernel that waits too late is not found here; it is refused unless both
-// are kernels and the later one's Launch has `waits` (*). A child graph may
-// have no WHILE node; a body must have a node (*: it hangs some drivers); a
-// graph with a WHILE node has one exec at a time.
+// a kernel that waits too late is not found here; both must be kernels, the
+// later one with Launch.waits (*). A child graph may have no WHILE node; a body
+// must have a node (*: without, some drivers hang); a graph with a WHILE node
+// has one exec at a time.
 //
 // Capture gives a chain of nodes in stream order; a matmul becomes one node of
-// kind "kernel". Synchronize, Done, Malloc, Free, MallocHost, FreeHost,
-// PlanMatMul, Elapsed, a launch of a kernel that was not loaded, Instantiate on
-// the capturing stream, and (*) Record, Wait and copies with pageable memory
-// fail with 900 while any stream captures, and invalidate the capture: what is
-// captured after that, and EndCapture, answer 901.
+// kind "kernel". While any stream captures, these fail with 900 and invalidate
+// the capture, so that what is captured after that, and EndCapture, answer 901:
+// Synchronize, Done, Malloc, Free, MallocHost, FreeHost, PlanMatMul, a launch
+// or Preload of a kernel not yet loaded, Instantiate on the capturing stream,
+// and (*) Record, Wait, Elapsed and copies with pageable memory.
+//
+// PlanMatMul waits for its stream, and like RunMatMul overwrites the workspace.
 //
 // Kernels: the first launch of one that Preload has not seen is recorded as
 // "LazyLoad". Without Preload for as much, a launch may have 48 KiB of shared
@@ -47,7 +49,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

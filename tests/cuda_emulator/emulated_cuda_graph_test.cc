@@ -74,18 +74,59 @@ TEST_F(EmulatedGraphTest, ALaunchQueuesTheWholeGraph) {
   EXPECT_THAT(cuda.errors(), IsEmpty());
 }
 
-TEST_F(EmulatedGraphTest, LaunchesOfOneExecDoNotMix) {
-  float* const x = Device(1, 1);
+TEST_F(EmulatedGraphTest, AnExecIsTheGraphAsItWas) {
+  float* const x = Device(1, 0);
   ASSERT_OK_AND_ASSIGN(const CudaApi::Graph graph, cuda.CreateGraph());
-  CudaApi::Node last = cuda.AddKernel(graph, {}, AddLaunch(x, 2, 1)).value();
-  ASSERT_OK(cuda.AddKernel(graph, {{last}}, ScaleLaunch(x, 10, 1)).status());
+  ASSERT_OK(cuda.AddKernel(graph, {}, AddLaunch(x, 1, 1)));
   ASSERT_OK_AND_ASSIGN(const CudaApi::GraphExec exec,
                        cuda.Instantiate(graph, stream));
-  ASSERT_OK_AND_ASSIGN(const CudaApi::Stream other, cuda.CreateStream());
+  ASSERT_OK(cuda.AddKernel(graph, {}, AddLaunch(x, 10, 1)));
   ASSERT_OK(cuda.LaunchGraph(exec, stream));
-  ASSERT_OK(cuda.LaunchGraph(exec, other));
-  ASSERT_OK(cuda.Synchronize(other));
-  EXPECT_EQ(*x, 320);
+  ASSERT_OK(cuda.Synchronize(stream));
+  EXPECT_EQ(*x, 1);
+}
+
+TEST(EmulatedGraphOrderTest, LaunchesOfOneExecDoNotMix) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EmulatedCudaOptions options;
+    options.seed = seed;
+    EmulatedCuda cuda(options);
+    const CudaApi::Stream stream = cuda.CreateStream().value();
+    const CudaApi::Stream other = cuda.CreateStream().value();
+    float* const x = DeviceFloats(cuda, 1, 1);
+    const CudaApi::Graph graph = cuda.CreateGraph().value();
+    ASSERT_OK_AND_ASSIGN(const CudaApi::Node add,
+                         cuda.AddKernel(graph, {}, AddLaunch(x, 2, 1)));
+    ASSERT_OK(cuda.AddKernel(graph, {{add}}, ScaleLaunch(x, 10, 1)));
+    ASSERT_OK_AND_ASSIGN(const CudaApi::GraphExec exec,
+                         cuda.Instantiate(graph, stream));
+    ASSERT_OK(cuda.LaunchGraph(exec, stream));
+    ASSERT_OK(cuda.LaunchGraph(exec, other));
+    ASSERT_OK(cuda.Synchronize(other));
+    ASSERT_EQ(*x, 320) << "seed " << seed;
+  }
+}
+
+TEST(EmulatedGraphOrderTest, ANodeRunsAfterAllItsEdges) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EmulatedCudaOptions options;
+    options.seed = seed;
+    EmulatedCuda cuda(options);
+    const CudaApi::Stream stream = cuda.CreateStream().value();
+    float* const x = DeviceFloats(cuda, 2, 1);
+    const CudaApi::Graph graph = cuda.CreateGraph().value();
+    ASSERT_OK_AND_ASSIGN(const CudaApi::Node first,
+                         cuda.AddKernel(graph, {}, AddLaunch(x, 2, 1)));
+    ASSERT_OK_AND_ASSIGN(const CudaApi::Node second,
+                         cuda.AddKernel(graph, {}, AddLaunch(x + 1, 3, 1)));
+    ASSERT_OK(
+        cuda.AddKernel(graph, {{first}, {second}}, ScaleLaunch(x, 10, 2)));
+    ASSERT_OK_AND_ASSIGN(const CudaApi::GraphExec exec,
+                         cuda.Instantiate(graph, stream));
+    ASSERT_OK(cuda.LaunchGraph(exec, stream));
+    ASSERT_OK(cuda.Synchronize(stream));
+    ASSERT_THAT(std::vector<float>(x, x + 2), ElementsAre(30, 40));
+  }
 }
 
 TEST_F(EmulatedGraphTest, AChildGraphIsCopied) {
@@ -305,6 +346,7 @@ TEST_F(EmulatedGraphTest, WhatCannotBeCapturedInvalidates) {
        [&] { return cuda.LaunchKernel(AddLaunch(x, 1, 1), stream); }},
       {"AddKernel",
        [&] { return cuda.AddKernel(graph, {}, AddLaunch(x, 1, 1)).status(); }},
+      {"Preload", [&] { return cuda.Preload(AddLaunch(x, 1, 1)); }},
       {"PlanMatMul",
        [&] {
          return cuda.PlanMatMul({.m = 1, .n = 1, .k = 1}, nullptr, 0, stream)
@@ -343,7 +385,7 @@ TEST_F(EmulatedGraphTest, FreeWhileCapturingDoesNotFree) {
                                             "1 pinned allocation (4 bytes)"));
 }
 
-TEST_F(EmulatedGraphTest, ACaptureCanFailAtItsEnd) {
+TEST_F(EmulatedGraphTest, CapturesAndGraphsCanBeMadeToFail) {
   for (const int code : {kCudaCaptureUnsupported, kCudaCaptureInvalidated,
                          kCudaCaptureImplicit}) {
     cuda.FailAt("EndCapture", 1, code);
@@ -356,6 +398,11 @@ TEST_F(EmulatedGraphTest, ACaptureCanFailAtItsEnd) {
   ASSERT_OK_AND_ASSIGN(const CudaApi::Graph graph, cuda.CreateGraph());
   EXPECT_THAT(cuda.Instantiate(graph, stream).status(),
               InternalWith("cudaGraphInstantiate: invalid argument (1)"));
+  ASSERT_OK_AND_ASSIGN(const CudaApi::GraphExec exec,
+                       cuda.Instantiate(graph, stream));
+  cuda.FailAt("LaunchGraph", 1, kCudaLaunchFailure);
+  EXPECT_THAT(cuda.LaunchGraph(exec, stream), InternalWith("(719): injected"));
+  EXPECT_THAT(cuda.Synchronize(stream), InternalWith("(719): injected"));
 }
 
 TEST_F(EmulatedGraphTest, BeginAndEndOfCaptureComeInPairs) {

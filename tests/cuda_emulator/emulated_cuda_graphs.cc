@@ -20,8 +20,11 @@ constexpr int64_t kSharedBytesReserved = 1024;  // of each block
 constexpr int64_t kThreadsPerSm = 2048;
 
 std::vector<uintptr_t> WordsOf(const Launch& launch) {
-  std::vector<uintptr_t> words(launch.args_bytes / sizeof(uintptr_t));
-  std::memcpy(words.data(), launch.args, words.size() * sizeof(uintptr_t));
+  std::vector<uintptr_t> words;
+  for (size_t at = 0; at + sizeof(uintptr_t) <= launch.args_bytes;
+       at += sizeof(uintptr_t)) {
+    std::memcpy(&words.emplace_back(), launch.args + at, sizeof(uintptr_t));
+  }
   return words;
 }
 
@@ -91,6 +94,9 @@ absl::Status EmulatedCuda::CheckLoaded(const char* call, const Launch& launch) {
 absl::Status EmulatedCuda::Preload(const Launch& launch) {
   RETURN_IF_ERROR(Begin({.name = "Preload", .detail = launch.name}));
   RETURN_IF_ERROR(CheckLaunch("Preload", launch));
+  if (Capturing() && loaded_.count(launch.kernel) == 0) {
+    return Fail("Preload", kCudaCaptureUnsupported, launch.name);
+  }
   Loaded& loaded = loaded_[launch.kernel];
   loaded.shared_bytes = std::max(loaded.shared_bytes, launch.shared_bytes);
   loaded.cluster = std::max(loaded.cluster, launch.cluster);

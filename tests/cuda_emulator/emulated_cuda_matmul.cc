@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,11 +17,16 @@ std::string NameOf(const CudaMatMul& matmul) {
   return absl::StrCat("matmul ", matmul.m, "x", matmul.n, "x", matmul.k);
 }
 
-// Whether [a, a + a_bytes) and [b, b + b_bytes) have a byte in common.
-bool Overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
-  const auto a_begin = reinterpret_cast<uintptr_t>(a);
-  const auto b_begin = reinterpret_cast<uintptr_t>(b);
-  return a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
+// Whether they have a byte in common.
+bool Overlap(const MatMulOperand& a, const MatMulOperand& b) {
+  const auto a_begin = reinterpret_cast<uintptr_t>(a.address);
+  const auto b_begin = reinterpret_cast<uintptr_t>(b.address);
+  return a_begin < b_begin + b.bytes && b_begin < a_begin + a.bytes;
+}
+
+// What a run leaves in a workspace is of no use to anyone.
+void Scribble(void* workspace, int64_t bytes) {
+  if (bytes > 0) std::memset(workspace, 0xff, static_cast<size_t>(bytes));
 }
 
 }  // namespace
@@ -37,21 +43,25 @@ absl::StatusOr<CudaApi::MatMulPlan> EmulatedCuda::PlanMatMul(
                          .detail = NameOf(matmul),
                          .stream = Number(stream)},
                         true));
-  RETURN_IF_ERROR(Find("PlanMatMul", stream).status());
-  std::string refusal = MatMulRefusal(matmul);
+  ASSIGN_OR_RETURN(StreamState * on, Find("PlanMatMul", stream));
+  if (std::min({matmul.m, matmul.n, matmul.k}) < 1) {
+    return CudaError("PlanMatMul", kCudaInvalidValue, NameOf(matmul));
+  }
   if (workspace_bytes < 0 || Address(workspace) % kBufferAlignment != 0 ||
       (workspace_bytes > 0 && !InsideDevice(workspace, workspace_bytes))) {
-    refusal = absl::StrFormat("%d bytes at %p are not a workspace",
-                              workspace_bytes, workspace);
-  }
-  if (!refusal.empty()) {
     return CudaError("PlanMatMul", kCudaInvalidValue,
-                     absl::StrCat(NameOf(matmul), ": ", refusal));
+                     absl::StrFormat("%d bytes at %p are not a workspace",
+                                     workspace_bytes, workspace));
+  }
+  if (const std::string why = EpilogueRefusal(matmul); !why.empty()) {
+    return absl::UnimplementedError(absl::StrCat(NameOf(matmul), ": ", why));
   }
   if (options_.no_algorithm != nullptr && options_.no_algorithm(matmul)) {
     return absl::UnimplementedError(
         absl::StrCat(NameOf(matmul), ": cublasLt has no algorithm for it"));
   }
+  RETURN_IF_ERROR(Drain("PlanMatMul", *on));
+  Scribble(workspace, workspace_bytes);
   const int64_t number = next_handle_++;
   plans_[number] = {matmul, workspace, workspace_bytes};
   return reinterpret_cast<MatMulPlan>(number);
@@ -68,38 +78,33 @@ std::string EmulatedCuda::Describe(MatMulPlan plan) {
   return plans_.count(Number(plan)) != 0 ? "plain loops" : "not a plan";
 }
 
-// Device memory of the right size for each that the matmul has, null for the
-// others; what is written overlaps nothing that is read.
+// Device memory of the right size and alignment for each that the matmul has,
+// null for the others; what is written overlaps nothing else.
 absl::Status EmulatedCuda::CheckOperands(
     const CudaMatMul& matmul, const CudaMatMulOperands& operands) const {
-  const MatMulBytes bytes = BytesOf(matmul);
-  const struct {
-    const char* name;
-    const void* begin;
-    int64_t bytes;
-  } all[] = {{"y", operands.y, bytes.y},
-             {"column_sums", operands.column_sums, bytes.column_sums},
-             {"mask", operands.mask, bytes.mask},
-             {"a", operands.a, bytes.a},
-             {"b", operands.b, bytes.b},
-             {"bias", operands.bias, bytes.bias}};
-  for (const auto& operand : all) {
-    if (operand.bytes == 0 ? operand.begin != nullptr
-                           : !InsideDevice(operand.begin, operand.bytes)) {
-      return CudaError("RunMatMul", kCudaInvalidValue,
-                       absl::StrFormat("%s: want %d bytes of device memory for "
-                                       "%s, got %p",
-                                       NameOf(matmul), operand.bytes,
-                                       operand.name, operand.begin));
+  const auto wrong = [&](const std::string& why) {
+    return CudaError("RunMatMul", kCudaInvalidValue,
+                     absl::StrCat(NameOf(matmul), ": ", why));
+  };
+  const auto all = OperandsOf(matmul, operands);
+  for (const MatMulOperand& operand : all) {
+    if (operand.bytes == 0 ? operand.address != nullptr
+                           : !InsideDevice(operand.address, operand.bytes)) {
+      return wrong(
+          absl::StrFormat("want %d bytes of device memory for %s, "
+                          "got %p",
+                          operand.bytes, operand.name, operand.address));
+    }
+    if (Address(operand.address) % operand.alignment != 0) {
+      return wrong(absl::StrCat("want ", operand.name, " aligned to ",
+                                operand.alignment, " bytes"));
     }
   }
-  for (int written = 0; written < 3; ++written) {
-    for (int other = written + 1; other < 6; ++other) {
-      if (Overlap(all[written].begin, all[written].bytes, all[other].begin,
-                  all[other].bytes)) {
-        return CudaError("RunMatMul", kCudaInvalidValue,
-                         absl::StrCat(NameOf(matmul), ": ", all[written].name,
-                                      " overlaps ", all[other].name));
+  for (size_t written = 0; written < 3; ++written) {
+    for (size_t other = written + 1; other < all.size(); ++other) {
+      if (Overlap(all[written], all[other])) {
+        return wrong(
+            absl::StrCat(all[written].name, " overlaps ", all[other].name));
       }
     }
   }
@@ -118,15 +123,10 @@ absl::Status EmulatedCuda::RunMatMul(MatMulPlan plan,
   const Plan& state = found->second;
   RETURN_IF_ERROR(CheckOperands(state.matmul, operands));
   EmulatedWork work{.kind = "kernel", .name = NameOf(state.matmul)};
-  for (const void* used : {static_cast<const void*>(operands.a),
-                           static_cast<const void*>(operands.b),
-                           static_cast<const void*>(operands.y),
-                           static_cast<const void*>(operands.bias),
-                           static_cast<const void*>(operands.mask),
-                           static_cast<const void*>(operands.column_sums),
-                           static_cast<const void*>(state.workspace)}) {
-    if (used != nullptr) work.addresses.push_back(Address(used));
+  for (const MatMulOperand& operand : OperandsOf(state.matmul, operands)) {
+    if (operand.bytes > 0) work.addresses.push_back(Address(operand.address));
   }
+  work.addresses.push_back(Address(state.workspace));
   work.run = [this, plan = state, operands](uint64_t) {
     RETURN_IF_ERROR(CheckOperands(plan.matmul, operands));
     if (plan.workspace_bytes > 0) {
@@ -134,9 +134,7 @@ absl::Status EmulatedCuda::RunMatMul(MatMulPlan plan,
         return CudaError("RunMatMul", kCudaIllegalAddress,
                          "its workspace was freed");
       }
-      // As a library's split sums would, so that two at once are found.
-      std::memset(plan.workspace, 0xff,
-                  static_cast<size_t>(plan.workspace_bytes));
+      Scribble(plan.workspace, plan.workspace_bytes);
     }
     MultiplyMatrices(plan.matmul, operands);
     return absl::OkStatus();

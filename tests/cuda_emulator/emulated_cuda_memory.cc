@@ -49,9 +49,9 @@ absl::StatusOr<void*> EmulatedCuda::Allocate(const char* call, int64_t bytes,
     return CudaError(call, kCudaInvalidValue, absl::StrCat(bytes, " bytes"));
   }
   if (!pinned && bytes > UnusedMemory()) {
-    return CudaError(
-        call, kCudaOutOfMemory,
-        absl::StrCat("asked for ", bytes, " bytes, free are ", UnusedMemory()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cudaMalloc of ", bytes, " bytes: out of memory (2), ",
+                     UnusedMemory(), " free"));
   }
   void* data = nullptr;
   CHECK(posix_memalign(&data, kBufferAlignment, static_cast<size_t>(bytes)) ==

@@ -48,8 +48,8 @@ TEST(EmulatedCudaMemoryTest, MallocBeyondTheDeviceIsExhausted) {
   ASSERT_OK_AND_ASSIGN(void* memory, cuda.Malloc(600));
   EXPECT_THAT(cuda.Malloc(401),
               StatusIs(StatusCode::kResourceExhausted,
-                       "cudaMalloc: out of memory (2): asked for 401 bytes, "
-                       "free are 400"));
+                       "cudaMalloc of 401 bytes: out of memory (2), 400 "
+                       "free"));
   ASSERT_OK(cuda.MallocHost(5000));
   EXPECT_EQ(cuda.FreeMemory().value(), 400);
   cuda.Free(memory);
@@ -199,6 +199,28 @@ TEST(EmulatedCudaStreamsTest, AMissingWaitShowsForSomeSeeds) {
   EXPECT_THAT(without, ElementsAre(1, 2));
 }
 
+TEST(EmulatedCudaStreamsTest, OtherStreamsRunInFullInPartOrNotAtAll) {
+  std::set<float> seen;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    EmulatedCudaOptions options;
+    options.seed = seed;
+    EmulatedCuda cuda(options);
+    const CudaApi::Stream stream = cuda.CreateStream().value();
+    const CudaApi::Stream other = cuda.CreateStream().value();
+    float* const x = DeviceFloats(cuda, 2, 0);
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_OK(cuda.LaunchKernel(AddLaunch(x, 1, 1), other));
+    }
+    ASSERT_OK(cuda.LaunchKernel(AddLaunch(x + 1, 1, 1), stream));
+    ASSERT_OK(cuda.LaunchKernel(AddLaunch(x + 1, 1, 1), stream));
+    ASSERT_OK(cuda.Synchronize(stream));
+    seen.insert(x[0]);
+  }
+  EXPECT_EQ(*seen.begin(), 0);
+  EXPECT_EQ(*seen.rbegin(), 40);
+  EXPECT_GT(seen.size(), 2u);
+}
+
 TEST_F(EmulatedCudaTest, WaitIsForTheLastRecordBeforeIt) {
   ASSERT_OK_AND_ASSIGN(const CudaApi::Stream other, cuda.CreateStream());
   ASSERT_OK_AND_ASSIGN(const CudaApi::Event event, cuda.CreateEvent());
@@ -346,6 +368,7 @@ TEST(EmulatedCudaKernelsTest, MaxActiveClustersIsSettable) {
 TEST_F(EmulatedCudaTest, FailsTheNthCall) {
   cuda.FailAt("Device", 2, absl::UnavailableError("no driver"));
   cuda.FailAt("Malloc", 1, kCudaOutOfMemory);
+  cuda.FailAt("Malloc", 3, kCudaInvalidValue);
   cuda.FailAt("CreateEvent", 1, kCudaNoDevice);
   EXPECT_OK(cuda.Device());
   EXPECT_THAT(cuda.Device(), StatusIs(StatusCode::kUnavailable, "no driver"));
@@ -354,6 +377,8 @@ TEST_F(EmulatedCudaTest, FailsTheNthCall) {
               StatusIs(StatusCode::kResourceExhausted,
                        "cudaMalloc: out of memory (2): injected"));
   EXPECT_OK(cuda.Malloc(8));
+  EXPECT_THAT(cuda.Malloc(8),
+              StatusIs(StatusCode::kInternal, HasSubstr("(1): injected")));
   EXPECT_THAT(cuda.CreateEvent(),
               StatusIs(StatusCode::kUnavailable, HasSubstr("(100)")));
   EXPECT_EQ(cuda.Device()->name, "Emulated H200");

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
 #include <vector>
+
+#include "runtime/buffer.h"
 
 namespace onestep {
 namespace {
@@ -59,10 +62,7 @@ double Epilogue(const CudaMatMul& matmul, const CudaMatMulOperands& operands,
 
 }  // namespace
 
-std::string MatMulRefusal(const CudaMatMul& matmul) {
-  if (std::min({matmul.m, matmul.n, matmul.k}) < 1) {
-    return "want m, n and k of at least 1";
-  }
+std::string EpilogueRefusal(const CudaMatMul& matmul) {
   if (matmul.mask_out && !matmul.relu) return "mask_out wants relu";
   if (matmul.mask_in && (matmul.relu || matmul.bias)) {
     return "mask_in goes with neither relu nor bias";
@@ -77,15 +77,23 @@ std::string MatMulRefusal(const CudaMatMul& matmul) {
   return "";
 }
 
-MatMulBytes BytesOf(const CudaMatMul& matmul) {
-  const int64_t row = matmul.n * int64_t{sizeof(float)};
-  const bool mask = matmul.mask_out || matmul.mask_in;
-  return {.a = matmul.m * matmul.k * int64_t{sizeof(float)},
-          .b = matmul.k * row,
-          .y = matmul.m * row,
-          .bias = matmul.bias ? row : 0,
-          .mask = mask ? matmul.m * MaskColumns(matmul.n) / 8 : 0,
-          .column_sums = matmul.column_sums ? row : 0};
+std::array<MatMulOperand, 6> OperandsOf(const CudaMatMul& matmul,
+                                        const CudaMatMulOperands& operands) {
+  constexpr int64_t kFloat = sizeof(float), kVectorAlignment = 16;
+  const auto [m, n, k] = std::tuple(matmul.m, matmul.n, matmul.k);
+  const auto rows = [](int64_t columns) {
+    return std::gcd(columns * kFloat, kBufferAlignment);
+  };
+  const int64_t mask_bytes =
+      matmul.mask_out || matmul.mask_in ? m * MaskColumns(n) / 8 : 0;
+  return {{{"y", operands.y, m * n * kFloat, rows(n)},
+           {"column_sums", operands.column_sums,
+            matmul.column_sums ? n * kFloat : 0, kVectorAlignment},
+           {"mask", operands.mask, mask_bytes, kVectorAlignment},
+           {"a", operands.a, m * k * kFloat, rows(matmul.trans_a ? m : k)},
+           {"b", operands.b, k * n * kFloat, rows(matmul.trans_b ? k : n)},
+           {"bias", operands.bias, matmul.bias ? n * kFloat : 0,
+            kVectorAlignment}}};
 }
 
 void MultiplyMatrices(const CudaMatMul& matmul,

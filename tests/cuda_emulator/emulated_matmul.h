@@ -2,6 +2,7 @@
 #ifndef ONESTEP_TESTS_CUDA_EMULATOR_EMULATED_MATMUL_H_
 #define ONESTEP_TESTS_CUDA_EMULATOR_EMULATED_MATMUL_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -9,15 +10,20 @@
 
 namespace onestep {
 
-// Why cuBLASLt has no such matmul, or "". A bias and column sums share one
+// Why cuBLASLt has no such epilogue, or "". A bias and column sums share one
 // pointer there; BGRADA reads the k rows of an op(b) that is not transposed.
-std::string MatMulRefusal(const CudaMatMul& matmul);
+std::string EpilogueRefusal(const CudaMatMul& matmul);
 
-// Bytes of the operands; 0: the matmul has no such operand.
-struct MatMulBytes {
-  int64_t a, b, y, bias, mask, column_sums;
+// What the matmul asks of an operand.
+struct MatMulOperand {
+  const char* name;
+  const void* address;
+  int64_t bytes;      // 0: it has none, and the address is null
+  int64_t alignment;  // bytes; of matrices, what whole rows leave of 256
 };
-MatMulBytes BytesOf(const CudaMatMul& matmul);
+// The three that are or may be written first: y, column sums and mask.
+std::array<MatMulOperand, 6> OperandsOf(const CudaMatMul& matmul,
+                                        const CudaMatMulOperands& operands);
 
 // The definition: sums in double, the result rounded to float once. With tf32
 // or bf16 the elements of a and b are first rounded to nearest even, to 10 or 7

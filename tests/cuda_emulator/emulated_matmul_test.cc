@@ -128,10 +128,9 @@ TEST_F(EmulatedMatMulTest, PlanRefusesWhatTheLibraryLacks) {
     return cuda.PlanMatMul(matmul, workspace, 256, stream).status();
   };
   const auto is = [](const std::string& text) {
-    return StatusIs(StatusCode::kInternal, HasSubstr(text));
+    return StatusIs(StatusCode::kUnimplemented,
+                    HasSubstr("matmul 2x2x3: " + text));
   };
-  EXPECT_THAT(refusal([](CudaMatMul& x) { x.k = 0; }),
-              is("matmul 2x2x0: want m, n and k of at least 1"));
   EXPECT_THAT(refusal([](CudaMatMul& x) { x.mask_out = true; }),
               is("mask_out wants relu"));
   EXPECT_THAT(refusal([](CudaMatMul& x) { x.mask_in = x.bias = true; }),
@@ -141,11 +140,20 @@ TEST_F(EmulatedMatMulTest, PlanRefusesWhatTheLibraryLacks) {
       is("column_sums goes with neither"));
   EXPECT_THAT(refusal([](CudaMatMul& x) { x.column_sums = true; }),
               is("column_sums wants mask_in, or trans_a"));
+}
+
+TEST_F(EmulatedMatMulTest, PlanChecksSizesAndWorkspace) {
+  const auto is = [](const std::string& text) {
+    return StatusIs(StatusCode::kInternal, HasSubstr(text));
+  };
+  CudaMatMul empty = plain;
+  empty.k = 0;
+  EXPECT_THAT(cuda.PlanMatMul(empty, workspace, 256, stream),
+              is("invalid argument (1): matmul 2x2x0"));
   auto* const bytes = static_cast<unsigned char*>(workspace);
-  EXPECT_THAT(cuda.PlanMatMul(plain, bytes + 128, 64, stream).status(),
+  EXPECT_THAT(cuda.PlanMatMul(plain, bytes + 128, 64, stream),
               is("are not a workspace"));
-  EXPECT_THAT(cuda.PlanMatMul(plain, bytes, 257, stream).status(),
-              is("257 bytes at"));
+  EXPECT_THAT(cuda.PlanMatMul(plain, bytes, 257, stream), is("257 bytes at"));
 }
 
 TEST(EmulatedMatMulOptionsTest, SomeMatMulsHaveNoAlgorithm) {
@@ -175,6 +183,9 @@ TEST_F(EmulatedMatMulTest, OperandsAreChecked) {
               is("want 0 bytes of device memory for bias"));
   EXPECT_THAT(Run(plain, {.a = a, .b = b, .y = const_cast<float*>(b)}),
               is("y overlaps b"));
+  float* const unaligned = Device(6, 0) + 1;
+  EXPECT_THAT(Run(plain, {.a = a, .b = b, .y = unaligned}),
+              is("want y aligned to 8 bytes"));
   EXPECT_THAT(cuda.RunMatMul(nullptr, {}, stream), is("not a plan"));
 }
 
@@ -192,6 +203,18 @@ TEST_F(EmulatedMatMulTest, TheWorkspaceMustOutliveTheGraph) {
   EXPECT_THAT(
       cuda.Synchronize(stream),
       StatusIs(StatusCode::kInternal, HasSubstr("its workspace was freed")));
+}
+
+TEST_F(EmulatedMatMulTest, PlansAndRunsOverwriteTheWorkspace) {
+  auto* const bytes = static_cast<unsigned char*>(workspace);
+  ASSERT_OK(cuda.Memset(workspace, 1, 256, stream));
+  ASSERT_OK_AND_ASSIGN(const CudaApi::MatMulPlan plan,
+                       cuda.PlanMatMul(plain, workspace, 256, stream));
+  EXPECT_EQ(bytes[255], 0xff);
+  ASSERT_OK(cuda.Memset(workspace, 1, 256, stream));
+  ASSERT_OK(cuda.RunMatMul(plan, {.a = a, .b = b, .y = y}, stream));
+  ASSERT_OK(cuda.Synchronize(stream));
+  EXPECT_EQ(bytes[255], 0xff);
 }
 
 TEST_F(EmulatedMatMulTest, RunsNotBeforeTheStreamDoes) {
