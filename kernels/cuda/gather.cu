@@ -6,16 +6,15 @@ namespace {
 
 // By the largest unit that divides the addresses and the sizes.
 Launch CopyAnyRows(CopyRowsArgs args, int64_t rows, int64_t row_bytes) {
-  using Sixteen = dev::Vec<uint32_t, 4>;
   const auto divides = [&](int64_t unit) {
     return (args.stride_bytes | row_bytes) % unit == 0 &&
            Aligned(unit, {args.from, args.to});
   };
   const int64_t unit = divides(16) ? 16 : divides(4) ? 4 : 1;
   args.layout = LayOut(rows, row_bytes / unit);
-  return OverRows(unit == 16  ? ONESTEP_LAUNCH(CopyRows<Sixteen>, args)
-                  : unit == 4 ? ONESTEP_LAUNCH(CopyRows<uint32_t>, args)
-                              : ONESTEP_LAUNCH(CopyRows<uint8_t>, args),
+  return OverRows(unit == 16  ? ONESTEP_LAUNCH(CopyRows<16>, args)
+                  : unit == 4 ? ONESTEP_LAUNCH(CopyRows<4>, args)
+                              : ONESTEP_LAUNCH(CopyRows<1>, args),
                   args.layout);
 }
 
@@ -46,17 +45,17 @@ Launch GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
 Launch CastU8(const uint8_t* x, float* y, int64_t n) {
   const CastArgs<uint8_t> args = {x, y, n};
   if (ByFours(n, {y}) && Aligned(4, {x})) {
-    return OverElements(ONESTEP_LAUNCH((Cast<uint8_t, 4>), args), n, 4);
+    return OverElements(ONESTEP_LAUNCH(CastU8<4>, args), n, 4);
   }
-  return OverElements(ONESTEP_LAUNCH((Cast<uint8_t, 1>), args), n, 1);
+  return OverElements(ONESTEP_LAUNCH(CastU8<1>, args), n, 1);
 }
 
 Launch CastI32(const int32_t* x, float* y, int64_t n) {
   const CastArgs<int32_t> args = {x, y, n};
   if (ByFours(n, {x, y})) {
-    return OverElements(ONESTEP_LAUNCH((Cast<int32_t, 4>), args), n, 4);
+    return OverElements(ONESTEP_LAUNCH(CastI32<4>, args), n, 4);
   }
-  return OverElements(ONESTEP_LAUNCH((Cast<int32_t, 1>), args), n, 1);
+  return OverElements(ONESTEP_LAUNCH(CastI32<1>, args), n, 1);
 }
 
 Launch OneHot(const int32_t* labels, float* y, int64_t rows, int64_t classes) {

@@ -52,6 +52,18 @@ TEST(CudaDataTest, GatherRowsCopiesRowsOfAnySize) {
   }
 }
 
+TEST(CudaDataTest, RowsAreCopiedByUnitsThatDivideTheirAddresses) {
+  const Ints indices({0});
+  alignas(16) const uint8_t table[48] = {};
+  alignas(16) uint8_t y[48];
+  const auto name = [&](int64_t offset) -> std::string {
+    return GatherRows(table + offset, indices.data(), y, 1, 16).name;
+  };
+  EXPECT_EQ(name(16), "CopyRows<16>");
+  EXPECT_EQ(name(4), "CopyRows<4>");
+  EXPECT_EQ(name(2), "CopyRows<1>");
+}
+
 TEST(CudaDataTest, SliceRowsTakesAPartOfEachRow) {
   for (int64_t part : {1, 4, 10, 16}) {
     const Floats x = RandomFloats(7 * 24, -1, 1, 1);

@@ -90,7 +90,9 @@ TEST(CudaElementwiseTest, AddAndMulMatchFloat64InPlace) {
 TEST(CudaElementwiseTest, AnAddressBetweenFoursIsTakenOneByOne) {
   Floats x = RandomFloats(129, -1, 1, 1);
   Floats y(129, -9);
-  RunLaunch(Scale(x.data(), 2, y.data(), 128), 1);
+  const Launch launch = Scale(x.data(), 2, y.data(), 128);
+  EXPECT_STREQ(launch.name, "Scale<1>");
+  RunLaunch(launch, 1);
   for (int64_t i = 0; i < 128; ++i) ASSERT_EQ(y[i], 2 * x[i]);
   EXPECT_EQ(y[128], -9);
 }
