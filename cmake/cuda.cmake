@@ -13,8 +13,9 @@ function(onestep_cuda_kernels name)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
   # 20050: a kernel in a header is inline to g++, which nvcc has no use for.
-  set(flags -diag-suppress=20050 -std=c++20 -O3 -lineinfo -ccbin ${CMAKE_CXX_COMPILER}
-    -I${PROJECT_SOURCE_DIR} -Xcompiler=-Wall,-Wextra,-fPIC)
+  set(flags -std=c++20 -O3 -lineinfo -diag-suppress=20050
+    -ccbin ${CMAKE_CXX_COMPILER} -I${PROJECT_SOURCE_DIR}
+    -Xcompiler=-Wall,-Wextra,-fPIC)
   if(ONESTEP_WERROR)
     list(APPEND flags -Werror=all-warnings)
   endif()
