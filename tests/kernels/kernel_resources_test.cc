@@ -24,6 +24,8 @@ struct Budget {
   int registers;
 };
 constexpr Budget kBudgets[] = {
+    {"HiddenSplit", 128},  // one block of 512 threads on a multiprocessor
+    {"MatMul", 144},
     {"", 64},
 };
 
@@ -34,9 +36,10 @@ struct Claim {
   std::vector<std::string> has, has_not = {};
 };
 const std::vector<Claim>& Claims() {
+  static const std::vector<std::string> kOverlaps = {
+      "griddepcontrol.launch_dependents", "griddepcontrol.wait"};
   static const std::vector<Claim> claims = {
-      {"EmptyKernel<true>",
-       {"griddepcontrol.launch_dependents", "griddepcontrol.wait"}},
+      {"EmptyKernel<true>", kOverlaps},
       {"EmptyKernel<false>", {}, {"griddepcontrol"}},
       {"ClusterBarrierKernel",
        {"barrier.cluster.arrive", "barrier.cluster.wait"}},
@@ -44,6 +47,19 @@ const std::vector<Claim>& Claims() {
        {"mbarrier.try_wait", "mbarrier.arrive.expect_tx",
         "cp.async.bulk.shared::cluster"}},
       {"FlagKernel", {"ld.acquire.gpu", "red.release.gpu"}},
+      {"HiddenSplitForwardKernel", kOverlaps},
+      {"HiddenSplitForwardKernel<3>", {"mma.sync"}},
+      {"HiddenSplitForwardKernel<0>", {}, {"mma.sync"}},
+      {"HiddenSplitLossKernel", kOverlaps},
+      {"HiddenSplitBackwardKernel", kOverlaps},
+      {"HiddenSplitBackwardKernel<3>", {"mma.sync"}},
+      {"HiddenSplitPipelinedKernel", kOverlaps},
+      {"HiddenSplitPipelinedKernel<3>", {"mma.sync"}},
+      {"HiddenSplitPipelinedKernel<1>", {"mma.sync"}},
+      {"HiddenSplitPersistentKernel",
+       {"mbarrier.try_wait", "cp.async.bulk.shared::cluster"}},
+      {"HiddenSplitPersistentKernel<1,3>", {"mma.sync"}},
+      {"HiddenSplitPersistentKernel<1,1>", {"mma.sync"}},
       {"CopyKernel", {"ld.global.v4", "st.global.v4"}},
   };
   return claims;
@@ -121,7 +137,15 @@ TEST(KernelResourcesTest, ALaunchIsFoundByItsName) {
   ASSERT_NE(row, nullptr) << launch.name;
   EXPECT_STREQ(row->name, "PushKernel<32>");
   EXPECT_GT(row->registers, 0);
-  EXPECT_EQ(FindKernelResources("PushKernel<33>"), nullptr);
+  EXPECT_EQ(FindKernelResources("EmptyKernel<2>"), nullptr);
+  EXPECT_EQ(FindKernelResources("NoKernel"), nullptr);
+}
+
+TEST(KernelResourcesTest, TheOneInstanceIsFoundByTheTemplatesName) {
+  const KernelResources* const row = FindKernelResources("PushKernel<kWarp>");
+  ASSERT_NE(row, nullptr);
+  EXPECT_STREQ(row->name, "PushKernel<32>");
+  EXPECT_EQ(FindKernelResources("EmptyKernel<kWaits>"), nullptr);
 }
 
 }  // namespace
