@@ -64,10 +64,16 @@ absl::StatusOr<std::unique_ptr<CudaBindings>> CudaBindings::Create(
   return bindings;
 }
 
-std::unique_ptr<CudaBindings> CudaBindings::Planned(std::vector<CudaSlot> slots,
-                                                    int64_t arena_bytes,
-                                                    int64_t workspace_bytes) {
+// What was queued may use what is freed now.
+CudaBindings::~CudaBindings() {
+  if (cuda_ != nullptr) cuda_->Synchronize(stream_).IgnoreError();
+}
+
+std::unique_ptr<CudaBindings> CudaBindings::Planned(
+    std::vector<CudaSlot> slots, std::vector<CudaTable> tables,
+    int64_t arena_bytes, int64_t workspace_bytes) {
   std::unique_ptr<CudaBindings> bindings(new CudaBindings);
+  bindings->tables_ = std::move(tables);
   uintptr_t next = kBufferAlignment;
   const auto take = [&next](int64_t bytes) {
     const uintptr_t address = next;
@@ -81,8 +87,12 @@ std::unique_ptr<CudaBindings> CudaBindings::Planned(std::vector<CudaSlot> slots,
     Place& place = bindings->places_.emplace_back();
     place.address =
         slot.offset >= 0 ? arena + slot.offset : take(slot.bytes);
-    // As a run would have them.
     if (!slot.name.empty()) place.host = static_cast<char*>(place.address);
+    const bool advances =
+        (slot.role == CudaSlot::kInput &&
+         !bindings->is_table(static_cast<int>(bindings->places_.size()) - 1)) ||
+        slot.role == CudaSlot::kResult;
+    if (advances) place.stride_bytes = slot.bytes;
     place.slot = std::move(slot);
   }
   return bindings;
@@ -206,6 +216,7 @@ absl::Status CudaBindings::CopyTable(Place& place) {
   if (memory == nullptr) {
     ASSIGN_OR_RETURN(CudaMemory fresh, Allocate(bytes));
     memory = std::make_shared<CudaMemory>(std::move(fresh));
+    place.memory = memory;
     RETURN_IF_ERROR(ToDevice(memory->get(), place.host, bytes));
     // Whoever shares it must find it filled.
     RETURN_IF_ERROR(cuda_->Synchronize(stream_));

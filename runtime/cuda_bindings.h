@@ -52,10 +52,13 @@ class CudaBindings {
       CudaApi& cuda, CudaApi::Stream stream, std::vector<CudaSlot> slots,
       std::vector<CudaTable> tables, int64_t arena_bytes,
       int64_t workspace_bytes, int64_t table_limit_bytes);
-  // Of no device: made-up addresses, for a plan that is only looked at.
+  // Of no device: made-up addresses, for a plan that is only looked at. All is
+  // bound, and what is no table advances, as in a training run.
   static std::unique_ptr<CudaBindings> Planned(std::vector<CudaSlot> slots,
+                                               std::vector<CudaTable> tables,
                                                int64_t arena_bytes,
                                                int64_t workspace_bytes);
+  ~CudaBindings();
 
   // ---- what kernels are given ----
   // Where the slot's value of the step in hand is, for a kernel that does not

@@ -16,11 +16,6 @@ namespace {
 // indices and losses, and for whoever else uses the device.
 constexpr double kTableShare = 0.9;
 
-absl::Status WithContext(const absl::Status& status, absl::string_view what) {
-  return absl::Status(status.code(),
-                      absl::StrCat("device gpu: ", what, status.message()));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaSession>> CudaSession::Create(
@@ -67,11 +62,22 @@ absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Create(
 std::unique_ptr<CudaProgram> CudaProgram::Planned(CudaSpec spec,
                                                   absl::Status why) {
   std::unique_ptr<CudaProgram> program(new CudaProgram);
-  program->bindings_ = CudaBindings::Planned(spec.slots, spec.arena_bytes,
-                                             spec.workspace_bytes);
+  program->bindings_ = CudaBindings::Planned(
+      spec.slots, spec.tables, spec.arena_bytes, spec.workspace_bytes);
   program->spec_ = std::move(spec);
   program->broken_ = std::move(why);
   return program;
+}
+
+// Memory and graphs go when nothing runs that uses them.
+CudaProgram::~CudaProgram() {
+  if (session_ == nullptr) return;
+  if (signals_memory_) {
+    auto* const signals = static_cast<CudaSignals*>(signals_memory_.get());
+    __atomic_store_n(&signals->stop, 1u, __ATOMIC_RELEASE);
+  }
+  // An error has been reported where it arose, or is of no one's interest.
+  session_->cuda.Synchronize(session_->stream.get()).IgnoreError();
 }
 
 absl::Status CudaProgram::Bind(absl::string_view name, void* data,
@@ -83,13 +89,15 @@ absl::Status CudaProgram::Bind(absl::string_view name, void* data,
 absl::Status CudaProgram::Run(int64_t n) {
   RETURN_IF_ERROR(broken_);
   if (n <= 0) return absl::OkStatus();
-  const absl::Status status = RunSteps(n);
-  // What is not bound can still be bound; all else is final.
-  if (!status.ok() && !absl::IsFailedPrecondition(status)) {
-    broken_ = WithContext(status, "");
-    return broken_;
-  }
-  return status;
+  return Fail(RunSteps(n));
+}
+
+// What is not bound can still be bound; any other error is final.
+absl::Status CudaProgram::Fail(const absl::Status& status) {
+  if (status.ok() || absl::IsFailedPrecondition(status)) return status;
+  broken_ = absl::Status(status.code(),
+                         absl::StrCat("device gpu: ", status.message()));
+  return broken_;
 }
 
 absl::Status CudaProgram::RunSteps(int64_t n) {
@@ -246,7 +254,7 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
 
 absl::Status CudaProgram::ParamsToHost() {
   RETURN_IF_ERROR(broken_);
-  return bindings_->ParamsToHost();
+  return Fail(bindings_->ParamsToHost());
 }
 
 absl::Status CudaProgram::RunStep(int index) {

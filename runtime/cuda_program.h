@@ -83,6 +83,8 @@ struct CudaSession {
 // cannot hold. A failed call ends the program: every later one gives its error.
 class CudaProgram : public Executable {
  public:
+  ~CudaProgram() override;
+
   // Slices of a persistent kernel, and so how long a Ctrl-C may wait.
   static constexpr double kSliceSeconds = 0.05;
 
@@ -117,6 +119,7 @@ class CudaProgram : public Executable {
 
  private:
   CudaProgram() = default;
+  absl::Status Fail(const absl::Status& status);
   absl::Status RunSteps(int64_t n);
   absl::Status Prepare(int64_t n, bool restarted);
   absl::Status LaunchSteps(int64_t first, int64_t n);

@@ -48,6 +48,10 @@ absl::StatusOr<std::unique_ptr<CudaTableRing>> CudaTableRing::Create(
   return ring;
 }
 
+CudaTableRing::~CudaTableRing() {
+  if (copies_) cuda_.Synchronize(copies_.get()).IgnoreError();
+}
+
 int64_t CudaTableRing::bytes() const {
   int64_t bytes = 0;
   for (const int64_t row : row_bytes_) {

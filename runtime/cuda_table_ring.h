@@ -30,6 +30,8 @@ class CudaTableRing {
       CudaApi& cuda, CudaApi::Stream compute, std::vector<int64_t> row_bytes,
       int64_t rows, int64_t limit_bytes);
 
+  ~CudaTableRing();
+
   void* table(int i) const { return device_[i].get(); }
   int64_t chunk_steps() const { return chunk_steps_; }
   int64_t bytes() const;

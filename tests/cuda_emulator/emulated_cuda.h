@@ -70,9 +70,9 @@ struct EmulatedCudaOptions {
                        .driver_version = "13.0"};
   uint64_t seed = 1;
   // Null: multiprocessors / cluster.
-  std::function<int(const Launch&)> max_active_clusters;
+  std::function<int(const Launch&)> max_active_clusters = {};
   // The matmuls that PlanMatMul answers Unimplemented for; null: none.
-  std::function<bool(const CudaMatMul&)> no_algorithm;
+  std::function<bool(const CudaMatMul&)> no_algorithm = {};
 };
 
 class EmulatedCuda final : public CudaApi {
