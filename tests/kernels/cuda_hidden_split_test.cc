@@ -372,6 +372,23 @@ TEST_P(HiddenSplitTierTest, OnePartIsAsExactAsBf16) {
             10 * kWeightTolerance);
 }
 
+// Of one step: where w2 begins at 0 it becomes h^T d, and where w1 does, x^T e,
+// of which two parts have errors of 1e-6 and 5e-6 of the largest.
+TEST_P(HiddenSplitTierTest, ThreePartsAreAsExactAsFp32) {
+  for (const auto zeros : {&Weights::w1, &Weights::w2}) {
+    Problem problem = MakeProblem(kSmall, 1);
+    problem.shape.act = Act::kNone;
+    problem.shape.first_layer = FirstLayer::kSplit3;
+    std::vector<float>& values = problem.weights.*zeros;
+    std::fill(values.begin(), values.end(), 0.0f);
+    const Results want = Reference(problem).Run();
+    Trainer trainer(GetParam(), problem);
+    ASSERT_OK(trainer.Run(1));
+    EXPECT_LE(Distance(trainer.results().weights.*zeros, want.weights.*zeros),
+              5e-7f * Distance(want.weights.*zeros, values));
+  }
+}
+
 TEST_P(HiddenSplitTierTest, RepeatsBitByBit) {
   for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
     Problem problem = MakeProblem(kSmall, 5);
