@@ -45,8 +45,7 @@ void HiddenSplitForwardKernel(StepArgs args) {
 }
 
 // Reads labels, indices, lr, b2, partials; writes the workspace's dlogits,
-// row_loss and row_correct. Shared memory: i32 labels of kThreads rows.
-template <bool kGlobal>
+// row_loss and row_correct. Shared memory: i32 labels of its rows.
 ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitLossKernel(StepArgs args) {
   dev::WaitForPrerequisites();
@@ -60,16 +59,16 @@ void HiddenSplitLossKernel(StepArgs args) {
   dev::SyncBlock();
   const Workspace& workspace = args.workspace;
   const int64_t first = int64_t{row0} * args.classes;
-  LossGrad<kGlobal>(args, {.partials = workspace.partials + first,
-                           .stride = int64_t{args.batch} * args.classes,
-                           .b2 = args.buffers.b2,
-                           .labels = labels,
-                           .scale = ScaleOf(args, step),
-                           .rows = rows,
-                           .padded_rows = rows,
-                           .d = workspace.dlogits + first,
-                           .row_loss = workspace.row_loss + row0,
-                           .row_correct = workspace.row_correct + row0});
+  LossGrad<true>(args, {.partials = workspace.partials + first,
+                        .stride = int64_t{args.batch} * args.classes,
+                        .b2 = args.buffers.b2,
+                        .labels = labels,
+                        .scale = ScaleOf(args, step),
+                        .rows = rows,
+                        .padded_rows = rows,
+                        .d = workspace.dlogits + first,
+                        .row_loss = workspace.row_loss + row0,
+                        .row_correct = workspace.row_correct + row0});
 }
 
 // To shared memory: rows of dlogits and of the group's hidden; zeros after.
