@@ -65,7 +65,7 @@ Launch HiddenSplitLoss(const HiddenSplitPlan& plan,
   namespace split = hidden_split;
   const split::StepArgs args = split::MakeStepArgs(
       plan, buffers, split::ForwardLayout(plan.shape), offset);
-  const int rows = split::kThreads / args.layout.class_lanes;
+  const int rows = split::kThreads >> args.layout.class_shift;
   return split::Sized(split::LossFor(args),
                       {split::Tiles(plan.shape.batch, rows)},
                       rows * sizeof(int32_t));
