@@ -156,7 +156,7 @@ TEST(BarrierTest, LoadsByBulk) {
   }
 }
 
-// One thread that does with a barrier what the test says.
+// Threads that do with a barrier what the test says.
 struct ScriptArgs {
   void (*script)(dev::Barrier* barrier);
 };
@@ -164,9 +164,11 @@ ONESTEP_KERNEL(32) void Script(ScriptArgs args) {
   dev::FenceAsync();
   args.script(reinterpret_cast<dev::Barrier*>(dev::Shared()));
 }
-absl::Status RunScript(void (*script)(dev::Barrier* barrier)) {
+absl::Status RunScript(void (*script)(dev::Barrier* barrier),
+                       uint32_t threads = 1) {
   const ScriptArgs args = {script};
   Launch launch = ONESTEP_LAUNCH(Script, args);
+  launch.block.x = threads;
   launch.shared_bytes = 1024;
   return Emulate(launch, 1);
 }
@@ -255,11 +257,9 @@ TEST(BarrierTest, ReportsWrongUse) {
   reports(
       [](dev::Barrier* b) {
         dev::PushToBlock(dev::Shared() + 64, dev::Shared() + 16, 16, b, 0);
-        dev::SyncWarp();
-        dev::Nanoseconds();
-        dev::WaitParity(b, 0, kNever);
+        while (true) dev::Nanoseconds();
       },
-      "without InitBarrier");
+      "a bulk copy came to a barrier without InitBarrier");
   reports(
       [](dev::Barrier* b) {
         dev::InitBarrier(b, 1);
@@ -330,6 +330,25 @@ TEST(BarrierTest, ADeadlockNamesTheBarrier) {
                        HasSubstr("Script: deadlock: waiting: 1 of block 0,0,0 "
                                  "at WaitParity(shared + 8, parity 0), pending "
                                  "2 arrivals and 48 bytes")));
+}
+
+TEST(BarrierTest, WhoSleepsThroughTwoPhasesWaitsOn) {
+  EXPECT_THAT(
+      RunScript(
+          [](dev::Barrier* barrier) {
+            const bool waits = dev::ThreadIndex().x == 1;
+            if (!waits) dev::InitBarrier(barrier, 1);
+            dev::FenceBarrierInit();
+            dev::SyncBlock();
+            if (waits) dev::WaitParity(barrier, 0, kNever);
+            for (int i = 0; i < 100; ++i) dev::Nanoseconds();
+            dev::ArriveExpect(barrier, 0);
+            dev::ArriveExpect(barrier, 0);
+          },
+          /*threads=*/2),
+      StatusIs(kInternal,
+               HasSubstr("deadlock: waiting: 1 of block 0,0,0 at "
+                         "WaitParity(shared + 0, parity 0), pending 1")));
 }
 
 TEST(BarrierTest, WaitingTakesItsTimeOut) {

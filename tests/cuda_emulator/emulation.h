@@ -43,10 +43,10 @@ struct Thread {
   int fiber = 0;
   Block* block = nullptr;
   WarpThreads* warp = nullptr;
-  // What it waits for; nullptr: it is ready. One of the two below may be set.
+  // The call it waits in; nullptr: it is ready.
   const char* waits_at = nullptr;
-  Barrier* barrier = nullptr;
-  const void* polled = nullptr;
+  const void* polled = nullptr;  // the address, where the call has one
+  Barrier* barrier = nullptr;    // of WaitParity, as are these
   uint32_t parity = 0;
   uint64_t deadline = 0;
   bool timed_out = false;
@@ -109,7 +109,7 @@ class Emulation {
   Thread& self() { return *running_; }
   bool cooperative() const { return launch_.cooperative; }
   const EmulatorOptions& options() const { return options_; }
-  uint64_t& clock() { return clock_; }
+  uint64_t clock() const { return clock_; }
   // Ends the emulation: all threads stop where they are.
   [[noreturn]] void Fail(std::string&& what);
   // Waits until `size` threads are here; true for the last one, which has the
