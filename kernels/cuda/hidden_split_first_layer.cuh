@@ -54,7 +54,7 @@ ONESTEP_DEVICE float Joined(const float sums[kParts][4], int i) {
 // enough.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void SumFeaturesMma(const Layout& layout, const uint8_t* x,
-                                   int rows, int features) {
+                                   int rows, int features, float* sums) {
   constexpr int kColumns = 8 * kTiles;
   const int g = Lane() / 4, t = Lane() % 4;
   const float* w1 = At<float>(layout.w1);
@@ -90,7 +90,7 @@ ONESTEP_DEVICE void SumFeaturesMma(const Layout& layout, const uint8_t* x,
       }
     }
   }
-  float* sums = At<float>(layout.sums) + Warp() * kChunkRows * kColumns;
+  sums += Warp() * kChunkRows * kColumns;
   ONESTEP_UNROLL
   for (int m = 0; m < 2; ++m) {
     ONESTEP_UNROLL
@@ -110,7 +110,7 @@ ONESTEP_DEVICE void SumFeaturesMma(const Layout& layout, const uint8_t* x,
 // The same by FMAs: a lane has a row.
 template <int kTiles>
 ONESTEP_DEVICE void SumFeaturesFma(const Layout& layout, const uint8_t* x,
-                                   int rows, int features) {
+                                   int rows, int features, float* sums) {
   constexpr int kColumns = 8 * kTiles;
   if (Lane() >= rows) return;
   const Float4* w1 = At<Float4>(layout.w1);
@@ -132,11 +132,11 @@ ONESTEP_DEVICE void SumFeaturesFma(const Layout& layout, const uint8_t* x,
       }
     }
   }
-  Float4* sums =
-      At<Float4>(layout.sums) + (Warp() * kChunkRows + Lane()) * (kColumns / 4);
+  Float4* to = reinterpret_cast<Float4*>(sums + (Warp() * kChunkRows + Lane()) *
+                                                    kColumns);
   ONESTEP_UNROLL
   for (int q = 0; q < kColumns / 4; ++q) {
-    sums[q] = {acc[4 * q], acc[4 * q + 1], acc[4 * q + 2], acc[4 * q + 3]};
+    to[q] = {acc[4 * q], acc[4 * q + 1], acc[4 * q + 2], acc[4 * q + 3]};
   }
 }
 
@@ -157,17 +157,17 @@ ONESTEP_DEVICE float Activated(Act act, float v) {
 // not have. Ends with a SyncBlock.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void ForwardHidden(const StepArgs& args, const uint8_t* x,
-                                  int rows, int columns) {
+                                  int rows, int columns, float* sums) {
   constexpr int kColumns = 8 * kTiles;
   const Layout& layout = args.layout;
-  const float* sums = At<float>(layout.sums);
   for (int row0 = 0; row0 < To16(rows); row0 += kChunkRows) {
     const int chunk = Smaller(kChunkRows, To16(rows) - row0);
     const uint8_t* chunk_x = x + row0 * layout.x_stride;
     if constexpr (kParts == 0) {
-      SumFeaturesFma<kTiles>(layout, chunk_x, chunk, args.features);
+      SumFeaturesFma<kTiles>(layout, chunk_x, chunk, args.features, sums);
     } else {
-      SumFeaturesMma<kTiles, kParts>(layout, chunk_x, chunk, args.features);
+      SumFeaturesMma<kTiles, kParts>(layout, chunk_x, chunk, args.features,
+                                     sums);
     }
     dev::SyncBlock();
     for (int i = Thread(); i < chunk * kColumns; i += kThreads) {

@@ -39,13 +39,15 @@ struct Layout {
   int32_t x, x_bytes;   // u8 [rows, x_stride], twice where it is prefetched
   int32_t h, d, e;      // f32 [rows, columns] [rows, classes] [rows, columns]
   int32_t parts;        // e in bf16 pairs, [3, columns / 8, rows / 2, 8]
-  int32_t sums;         // f32 [kWarps, kChunkRows, columns]
-  int32_t labels;       // i32 [2, rows]
+  // f32 [kWarps, kChunkRows, columns]; T3: in the inbox of the next step.
+  int32_t sums;
+  int32_t labels;                 // i32 [2, rows]
   int32_t row_loss, row_correct;  // f32 [rows]
   // T3: 16 bytes of header and f32 [batch, classes]; by parity of the step.
-  int32_t message;        // bytes
-  int32_t inbox, outbox;  // [2, blocks, message] [2, message]
-  int32_t barriers;       // of x, by parity, then of the inbox
+  int32_t message;             // bytes
+  int32_t inbox, inbox_bytes;  // [2], of each: [blocks, message]
+  int32_t outbox;              // [2, message]
+  int32_t barriers;            // of x, by parity, then of the inbox
   int64_t bytes;
 };
 
@@ -86,14 +88,19 @@ constexpr Layout LayOut(const LayoutSizes& sizes) {
   layout.d = take(4 * rows * sizes.classes);
   layout.e = take(4 * rows * sizes.columns);
   layout.parts = take(3 * 2 * rows * sizes.columns);
-  layout.sums = take(4 * kWarps * kChunkRows * sizes.columns);
   layout.labels = take(2 * 4 * rows);
   layout.row_loss = take(4 * rows);
   layout.row_correct = take(4 * rows);
-  if (sizes.messages > 0) {
+  const int64_t sums = int64_t{4} * kWarps * kChunkRows * sizes.columns;
+  if (sizes.messages == 0) {
+    layout.sums = take(sums);
+  } else {
     const int64_t message = 16 + RoundUp(4 * sizes.rows * sizes.classes, 16);
     layout.message = static_cast<int32_t>(message);
-    layout.inbox = take(2 * sizes.messages * message);
+    const int64_t received = sizes.messages * message;
+    const int64_t inbox_bytes = received > sums ? received : sums;
+    layout.inbox_bytes = static_cast<int32_t>(inbox_bytes);
+    layout.inbox = take(2 * inbox_bytes);
     layout.outbox = take(2 * message);
     layout.barriers = take(4 * 8);
   }

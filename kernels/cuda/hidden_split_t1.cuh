@@ -30,7 +30,8 @@ void HiddenSplitForwardKernel(StepArgs args) {
   load.Finish(At<float>(layout.w1));
   head.Finish();
   dev::SyncBlock();
-  ForwardHidden<1, kParts>(args, x, rows, slice.columns);
+  ForwardHidden<1, kParts>(args, x, rows, slice.columns,
+                           At<float>(layout.sums));
   const int64_t first_row = int64_t{group} * args.batch + row0;
   PartialLogits<1>(args, rows,
                    args.workspace.partials + first_row * args.classes);

@@ -131,7 +131,8 @@ void HiddenSplitPipelinedKernel(PipelinedArgs pipelined) {
     StoreUpdated(pipelined, block, slice);
   }
   if (last) return;
-  ForwardHidden<1, kParts>(args, begun_x, args.batch, slice.columns);
+  ForwardHidden<1, kParts>(args, begun_x, args.batch, slice.columns,
+                           At<float>(layout.sums));
   PartialLogits<1>(args, args.batch,
                    block.Partials(args, block.begun, block.group));
   for (int i = Thread(); i < args.batch * 8; i += kThreads) {
