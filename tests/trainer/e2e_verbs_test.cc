@@ -111,5 +111,15 @@ TEST_F(E2eVerbsTest, InfoNamesMachineLibrariesAndDevices) {
   EXPECT_EQ(info.at("gpus").empty(), info.contains("no_gpu_because"));
 }
 
+TEST_F(E2eVerbsTest, ProbeMeasuresTheGpuOrSaysWhyThereIsNone) {
+  const CliResult result = Run({"probe", "--json"});
+  if (result.code == 0) {
+    EXPECT_FALSE(json::parse(result.out).at("rows").empty());
+    return;
+  }
+  EXPECT_EQ(result.code, 5);
+  EXPECT_THAT(result.err, HasSubstr("device gpu: "));
+}
+
 }  // namespace
 }  // namespace onestep
