@@ -22,9 +22,9 @@ ONESTEP_DEVICE void PartialLogits(const StepArgs& args, int rows,
                                   float* partials) {
   constexpr int kColumns = 8 * kTiles;
   const Layout& layout = args.layout;
-  const int lanes = layout.class_lanes;
-  for (int i = Thread(); i < rows * lanes; i += kThreads) {
-    const int row = i / lanes, c = i & (lanes - 1);
+  const int shift = layout.class_shift;
+  for (int i = Thread(); i < rows << shift; i += kThreads) {
+    const int row = i >> shift, c = i & ((1 << shift) - 1);
     if (c >= args.classes) continue;
     const Float4* h = At<Float4>(layout.h) + row * (kColumns / 4);
     const float* w2 = At<float>(layout.w2) + c;
@@ -79,14 +79,14 @@ ONESTEP_DEVICE float SumOverBlocks(int blocks, const float* p, int64_t stride) {
   return sum;
 }
 
-// `class_lanes` lanes have a row, one class each. kGlobal: the partials and b2
-// are in global memory.
+// 1 << class_shift lanes have a row, one class each. kGlobal: the partials and
+// b2 are in global memory.
 template <bool kGlobal>
 ONESTEP_DEVICE void LossGrad(const StepArgs& args, const LossGradRows& io) {
-  const int lanes = args.layout.class_lanes;
+  const int shift = args.layout.class_shift, lanes = 1 << shift;
   const int c = Thread() & (lanes - 1);
-  for (int row0 = 0; row0 < io.padded_rows; row0 += kThreads / lanes) {
-    const int row = row0 + Thread() / lanes;
+  for (int row0 = 0; row0 < io.padded_rows; row0 += kThreads >> shift) {
+    const int row = row0 + (Thread() >> shift);
     const bool here = row < io.rows && c < args.classes;
     float z = -kInfinity;
     int label = 0;

@@ -31,7 +31,7 @@ struct Layout {
   int32_t rows;         // a multiple of 16
   int32_t slots;        // features, to a multiple of 32
   int32_t x_stride;     // bytes, an odd multiple of 16: no bank conflicts
-  int32_t class_lanes;  // classes, to a power of two
+  int32_t class_shift;  // 1 << class_shift lanes have a row's classes
   int32_t w2_stride;    // odd
   int32_t w1;           // f32 [columns / 8, slots, 8]
   int32_t w2, b1, b2;   // f32 [columns, w2_stride] [columns] [classes]
@@ -74,8 +74,7 @@ constexpr Layout LayOut(const LayoutSizes& sizes) {
   layout.rows = static_cast<int32_t>(rows);
   layout.slots = static_cast<int32_t>(slots);
   layout.x_stride = static_cast<int32_t>(x_stride);
-  layout.class_lanes = 1;
-  while (layout.class_lanes < sizes.classes) layout.class_lanes *= 2;
+  while ((1 << layout.class_shift) < sizes.classes) ++layout.class_shift;
   layout.w2_stride = static_cast<int32_t>(sizes.classes | 1);
   layout.w1 = take(4 * sizes.columns * slots);
   layout.w2 = take(4 * sizes.columns * layout.w2_stride);

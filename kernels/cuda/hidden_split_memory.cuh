@@ -108,34 +108,40 @@ struct W1Slice {
   }
 };
 
-// Element i of an array is loaded by thread i % kThreads, the first kAhead of
-// each thread into registers: what stands between Begin and Finish, as other
-// loads, hides the latency.
+// Element i of an array is loaded by thread i % kThreads, kAhead of them at a
+// time into registers, the first ones by Begin: what stands between Begin and
+// Finish, as other loads, hides the latency.
 template <typename T, int kAhead>
 class Ahead {
  public:
   template <typename Load>
-  ONESTEP_DEVICE void Begin(int n, const Load& load) {
+  ONESTEP_DEVICE void Begin(int n, const Load& load, int first = 0) {
     ONESTEP_UNROLL
     for (int j = 0; j < kAhead; ++j) {
-      const int i = Thread() + j * kThreads;
+      const int i = first + Thread() + j * kThreads;
       if (i < n) values_[j] = load(i);
     }
   }
   // The same n and load.
   template <typename Load, typename Store>
   ONESTEP_DEVICE void Finish(int n, const Load& load, const Store& store) {
-    ONESTEP_UNROLL
-    for (int j = 0; j < kAhead; ++j) {
-      const int i = Thread() + j * kThreads;
-      if (i < n) store(i, values_[j]);
-    }
-    for (int i = Thread() + kAhead * kThreads; i < n; i += kThreads) {
-      store(i, load(i));
+    Put(n, store, 0);
+    for (int first = kAhead * kThreads; first < n; first += kAhead * kThreads) {
+      Begin(n, load, first);
+      Put(n, store, first);
     }
   }
 
  private:
+  template <typename Store>
+  ONESTEP_DEVICE void Put(int n, const Store& store, int first) {
+    ONESTEP_UNROLL
+    for (int j = 0; j < kAhead; ++j) {
+      const int i = first + Thread() + j * kThreads;
+      if (i < n) store(i, values_[j]);
+    }
+  }
+
   T values_[kAhead] = {};
 };
 
@@ -238,14 +244,19 @@ ONESTEP_DEVICE void CopyRows(const uint8_t* images, int64_t image_bytes,
                              const int32_t* indices, int rows, int row_bytes,
                              uint8_t* x, int x_stride) {
   const int per_row = row_bytes / static_cast<int>(sizeof(T));
-  for (int i = Thread(); i < rows * per_row; i += kThreads) {
+  const auto load = [&](int i) {
     const int row = i / per_row;
-    const int column = i - row * per_row;
     const uint8_t* from =
         images + dev::LoadReadOnly(indices + row) * image_bytes;
-    reinterpret_cast<T*>(x + row * x_stride)[column] =
-        dev::LoadReadOnly(reinterpret_cast<const T*>(from) + column);
-  }
+    return dev::LoadReadOnly(reinterpret_cast<const T*>(from) +
+                             (i - row * per_row));
+  };
+  Ahead<T, 4> ahead;
+  ahead.Begin(rows * per_row, load);
+  ahead.Finish(rows * per_row, load, [&](int i, const T& value) {
+    const int row = i / per_row;
+    reinterpret_cast<T*>(x + row * x_stride)[i - row * per_row] = value;
+  });
 }
 
 // x[r] = `features` bytes from `feature0` on of images[indices[r]].

@@ -45,14 +45,13 @@ void HiddenSplitForwardKernel(StepArgs args) {
 }
 
 // Reads labels, indices, lr, b2, partials; writes the workspace's dlogits,
-// row_loss and row_correct. Shared memory: i32 labels of kThreads rows.
-template <bool kGlobal>
+// row_loss and row_correct. Shared memory: i32 labels of its rows.
 ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitLossKernel(StepArgs args) {
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
   const int64_t step = StepOf(args);
-  const int all = kThreads / args.layout.class_lanes;
+  const int all = kThreads >> args.layout.class_shift;
   const int row0 = static_cast<int>(dev::BlockIndex().x) * all;
   const int rows = Smaller(all, args.batch - row0);
   int32_t* labels = At<int32_t>(0);
@@ -60,33 +59,56 @@ void HiddenSplitLossKernel(StepArgs args) {
   dev::SyncBlock();
   const Workspace& workspace = args.workspace;
   const int64_t first = int64_t{row0} * args.classes;
-  LossGrad<kGlobal>(args, {.partials = workspace.partials + first,
-                           .stride = int64_t{args.batch} * args.classes,
-                           .b2 = args.buffers.b2,
-                           .labels = labels,
-                           .scale = ScaleOf(args, step),
-                           .rows = rows,
-                           .padded_rows = rows,
-                           .d = workspace.dlogits + first,
-                           .row_loss = workspace.row_loss + row0,
-                           .row_correct = workspace.row_correct + row0});
+  LossGrad<true>(args, {.partials = workspace.partials + first,
+                        .stride = int64_t{args.batch} * args.classes,
+                        .b2 = args.buffers.b2,
+                        .labels = labels,
+                        .scale = ScaleOf(args, step),
+                        .rows = rows,
+                        .padded_rows = rows,
+                        .d = workspace.dlogits + first,
+                        .row_loss = workspace.row_loss + row0,
+                        .row_correct = workspace.row_correct + row0});
 }
 
-// To shared memory: rows of dlogits and of the group's hidden; zeros after.
-ONESTEP_DEVICE void LoadBackwardRows(const StepArgs& args, int group, int row0,
-                                     int rows) {
-  const Layout& layout = args.layout;
-  const float* d = args.workspace.dlogits + int64_t{row0} * args.classes;
-  for (int i = Thread(); i < To16(rows) * args.classes; i += kThreads) {
-    At<float>(layout.d)[i] =
-        i < rows * args.classes ? dev::LoadL2(d + i) : 0.0f;
+// Rows of dlogits and of the group's hidden, on their way to shared memory,
+// with zeros to a multiple of 16 rows.
+class BackwardRows {
+ public:
+  ONESTEP_DEVICE BackwardRows(const StepArgs& args, int group, int row0,
+                              int rows)
+      : args_(args),
+        rows_(rows),
+        from_d_(args.workspace.dlogits + int64_t{row0} * args.classes),
+        from_h_(args.workspace.hidden +
+                (int64_t{group} * args.batch + row0) * 8) {
+    d_.Begin(To16(rows_) * args_.classes, [&](int i) { return D(i); });
+    h_.Begin(To16(rows_) * 8, [&](int i) { return H(i); });
   }
-  const float* hidden =
-      args.workspace.hidden + (int64_t{group} * args.batch + row0) * 8;
-  for (int i = Thread(); i < To16(rows) * 8; i += kThreads) {
-    At<float>(layout.h)[i] = i < rows * 8 ? dev::LoadL2(hidden + i) : 0.0f;
+  ONESTEP_DEVICE void Finish() {
+    float* d = At<float>(args_.layout.d);
+    float* h = At<float>(args_.layout.h);
+    d_.Finish(
+        To16(rows_) * args_.classes, [&](int i) { return D(i); },
+        [&](int i, float v) { d[i] = v; });
+    h_.Finish(
+        To16(rows_) * 8, [&](int i) { return H(i); },
+        [&](int i, float v) { h[i] = v; });
   }
-}
+
+ private:
+  ONESTEP_DEVICE float D(int i) const {
+    return i < rows_ * args_.classes ? dev::LoadL2(from_d_ + i) : 0.0f;
+  }
+  ONESTEP_DEVICE float H(int i) const {
+    return i < rows_ * 8 ? dev::LoadL2(from_h_ + i) : 0.0f;
+  }
+
+  const StepArgs& args_;
+  const int rows_;
+  const float *const from_d_, *const from_h_;
+  Ahead<float, 1> d_, h_;
+};
 
 // Reads images, indices and the workspace; writes w1, b1, w2, b2, loss,
 // correct. Grid: groups of hidden units, tiles of features, of which the first
@@ -101,25 +123,28 @@ void HiddenSplitBackwardKernel(StepArgs args) {
   const int feature0 = static_cast<int>(dev::BlockIndex().y) * layout.slots;
   const bool owner = feature0 == 0, first = owner && group == 0;
   const int64_t step = StepOf(args);
+  float* new_w2 = At<float>(layout.new_w2);
+  uint8_t* x = At<uint8_t>(layout.x);
   const W1Slice slice(args, group * 8, feature0);
   W1Load<1> load(slice);
   HeadLoad head(args, args.workspace.old_w2, owner ? args.buffers.b1 : nullptr,
                 first ? args.buffers.b2 : nullptr, group * 8);
-  load.Finish(At<float>(layout.w1));
-  head.Finish();
-  float* new_w2 = At<float>(layout.new_w2);
-  dev::SyncBlock();
-  for (int i = Thread(); i < 8 * layout.w2_stride; i += kThreads) {
-    new_w2[i] = At<float>(layout.w2)[i];
-  }
-  uint8_t* x = At<uint8_t>(layout.x);
   for (int row0 = 0; row0 < args.batch; row0 += layout.rows) {
     const int rows = Smaller(layout.rows, args.batch - row0);
+    BackwardRows backward(args, group, row0, rows);
     ZeroPads(layout, rows, slice.features, x);
     GatherRows(args, IndicesOf(args, step) + row0, rows, feature0,
                slice.features, x);
-    LoadBackwardRows(args, group, row0, rows);
+    backward.Finish();
+    if (row0 == 0) {
+      load.Finish(At<float>(layout.w1));
+      head.Finish();
+    }
     dev::SyncBlock();
+    for (int i = Thread(); row0 == 0 && i < 8 * layout.w2_stride;
+         i += kThreads) {
+      new_w2[i] = At<float>(layout.w2)[i];
+    }
     HiddenGrad<1, kParts>(args, rows);
     dev::SyncBlock();
     UpdateFirst<1, kParts, 2>(args, x, rows);

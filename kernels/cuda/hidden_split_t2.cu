@@ -2,11 +2,10 @@
 #include "kernels/cuda/hidden_split_t2.cuh"
 
 namespace onestep::cuda {
+namespace hidden_split {
 namespace {
 
-using namespace hidden_split;
-
-Launch ForFirstLayer(FirstLayer first_layer, const PipelinedArgs& args) {
+Launch PipelinedFor(FirstLayer first_layer, const PipelinedArgs& args) {
   switch (first_layer) {
     case FirstLayer::kFma:
       return ONESTEP_LAUNCH(HiddenSplitPipelinedKernel<0>, args);
@@ -19,16 +18,18 @@ Launch ForFirstLayer(FirstLayer first_layer, const PipelinedArgs& args) {
 }
 
 }  // namespace
+}  // namespace hidden_split
 
 Launch HiddenSplitPipelined(const HiddenSplitPlan& plan,
                             const HiddenSplitBuffers& buffers, int64_t offset,
                             bool first, bool last) {
-  const Layout layout = PipelinedLayout(plan.shape);
-  const PipelinedArgs args = {MakeStepArgs(plan, buffers, layout, offset),
-                              first, last};
-  Launch launch = ForFirstLayer(plan.shape.first_layer, args);
+  namespace split = hidden_split;
+  const split::Layout layout = split::PipelinedLayout(plan.shape);
+  const split::PipelinedArgs args = {
+      split::MakeStepArgs(plan, buffers, layout, offset), first, last};
+  Launch launch = split::PipelinedFor(plan.shape.first_layer, args);
   launch.grid = {static_cast<uint32_t>(plan.blocks)};
-  launch.block = {kThreads};
+  launch.block = {split::kThreads};
   launch.shared_bytes = static_cast<uint32_t>(layout.bytes);
   launch.waits = true;
   return launch;

@@ -110,7 +110,9 @@ class PersistentBlock {
     dev::SyncBlock();
   }
 
-  ONESTEP_DEVICE bool PollsStop() const { return rank_ == 0 && Thread() == 0; }
+  ONESTEP_DEVICE bool PollsStop() const {
+    return rank_ == 0 && Thread() == 0 && args_.signals.stop != nullptr;
+  }
 
   // Begins to load what step t reads; index_ becomes that of step t + 1.
   ONESTEP_DEVICE void Prefetch(int64_t t) {
@@ -195,6 +197,7 @@ class PersistentBlock {
   }
 
   ONESTEP_DEVICE void Publish(int64_t done) const {
+    if (args_.signals.progress == nullptr) return;
     dev::StoreSystem(args_.signals.progress, static_cast<uint32_t>(done));
   }
 

@@ -372,6 +372,23 @@ TEST_P(HiddenSplitTierTest, OnePartIsAsExactAsBf16) {
             10 * kWeightTolerance);
 }
 
+// Of one step: where w2 begins at 0 it becomes h^T d, and where w1 does, x^T e,
+// of which two parts have errors of 1e-6 and 5e-6 of the largest.
+TEST_P(HiddenSplitTierTest, ThreePartsAreAsExactAsFp32) {
+  for (const auto zeros : {&Weights::w1, &Weights::w2}) {
+    Problem problem = MakeProblem(kSmall, 1);
+    problem.shape.act = Act::kNone;
+    problem.shape.first_layer = FirstLayer::kSplit3;
+    std::vector<float>& values = problem.weights.*zeros;
+    std::fill(values.begin(), values.end(), 0.0f);
+    const Results want = Reference(problem).Run();
+    Trainer trainer(GetParam(), problem);
+    ASSERT_OK(trainer.Run(1));
+    EXPECT_LE(Distance(trainer.results().weights.*zeros, want.weights.*zeros),
+              5e-7f * Distance(want.weights.*zeros, values));
+  }
+}
+
 TEST_P(HiddenSplitTierTest, RepeatsBitByBit) {
   for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
     Problem problem = MakeProblem(kSmall, 5);
@@ -534,6 +551,19 @@ TEST(HiddenSplitT3Test, StopsWhereTheBytesAreNotLoadedInBulk) {
   EXPECT_EQ(StepsDone(problem, trainer, &stop), 1);
 }
 
+TEST(HiddenSplitT3Test, RunsWithoutSignals) {
+  const Problem problem = MakeProblem(kSmall, 3);
+  Trainer with(Tier::kT3, problem);
+  ASSERT_OK(with.Run(problem.steps));
+  Trainer without(Tier::kT3, problem);
+  ASSERT_OK(Emulate(
+      HiddenSplitPersistent(without.plan(), without.buffers(), 0, problem.steps,
+                            {nullptr, nullptr, /*timeout_ns=*/1000000}),
+      1));
+  EXPECT_EQ(without.results(), with.results());
+  EXPECT_EQ(with.progress, 3);
+}
+
 // The launch lacks the threads that load the last rows.
 TEST(HiddenSplitT3Test, TrapsWhereAWaitTakesTooLong) {
   HiddenSplitShape shape = kSmall;
@@ -548,6 +578,24 @@ TEST(HiddenSplitT3Test, TrapsWhereAWaitTakesTooLong) {
   launch.block.x = 32;
   EXPECT_THAT(Emulate(launch, 1),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("Trap")));
+}
+
+TEST(HiddenSplitLaunchTest, IsNamedAsTheCompilerNamesIt) {
+  Problem problem = MakeProblem(kSmall, 1);
+  problem.shape.first_layer = FirstLayer::kSplit3;
+  Trainer t1(Tier::kT1, problem), t2(Tier::kT2, problem),
+      t3(Tier::kT3, problem);
+  EXPECT_STREQ(HiddenSplitForward(t1.plan(), t1.buffers(), 0).name,
+               "HiddenSplitForwardKernel<3>");
+  EXPECT_STREQ(HiddenSplitLoss(t1.plan(), t1.buffers(), 0).name,
+               "HiddenSplitLossKernel");
+  EXPECT_STREQ(HiddenSplitBackward(t1.plan(), t1.buffers(), 0).name,
+               "HiddenSplitBackwardKernel<3>");
+  EXPECT_STREQ(
+      HiddenSplitPipelined(t2.plan(), t2.buffers(), 0, true, false).name,
+      "HiddenSplitPipelinedKernel<3>");
+  EXPECT_STREQ(HiddenSplitPersistent(t3.plan(), t3.buffers(), 0, 1, {}).name,
+               "HiddenSplitPersistentKernel<1,3>");
 }
 
 // ---- plans
