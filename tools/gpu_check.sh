@@ -108,6 +108,8 @@ tables() {
       bench "$dispatch-$tier" --dispatch "$dispatch" --tier "$tier"
     done
   done
+  bench graph-1 --dispatch graph --steps-per-launch 1
+  bench single-1 --dispatch single --steps-per-launch 1
   bench single-split --dispatch single --first-layer split
   bench single-tf32 --dispatch single --math tf32
   bench single-bf16 --dispatch single --math bf16
