@@ -25,6 +25,7 @@ mkdir -p "$results" || exit 1
 results=$(cd "$results" && pwd)
 parts=$results/parts.tsv
 : >"$parts"
+rm -f "$results"/{bench,peer}-*.json* "$results/probe.json"
 batches=32,128,512,4096
 reserve=0  # seconds that are kept for later parts
 data=()
