@@ -15,10 +15,6 @@ KERNEL = re.compile(
     r" *(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
     r"(?P<loads>\d+) bytes spill loads\n"
     r".*Used (?P<registers>\d+) registers(?P<more>.*)")
-# c++filt's and the source's.
-SPELLINGS = ((r"\bunsigned char\b", "uint8_t"),
-             (r"\bunsigned int\b", "uint32_t"), (r"\bint\b", "int32_t"),
-             (r"\b(\d+)u\b", r"\1"))
 SHARED = re.compile(r"(\d+) bytes smem")
 
 
@@ -28,8 +24,6 @@ def launch_name(demangled):
     name = re.sub(r"\((?:\w+::)*\w+\)(?=-?\d)", "", name)  # casts
     name = name.removeprefix("void ")
     name = re.sub(r"\(.*", "", name)  # parameters
-    for pattern, text in SPELLINGS:
-        name = re.sub(pattern, text, name)
     return re.sub(r"(?:\w+::)+|\s", "", name)
 
 

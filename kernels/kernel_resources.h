@@ -21,9 +21,8 @@ struct KernelResources {
 // A row per kernel and architecture, in order of both.
 std::span<const KernelResources> AllKernelResources();
 
-// Those of a kernel by Launch::name, on the newest architecture there is. A
-// template's arguments may be named constants if it has one instance. Null: it
-// is not in the table.
+// Those of a kernel by Launch::name, on the newest architecture there is; null:
+// it is not in the table.
 const KernelResources* FindKernelResources(const char* name);
 
 }  // namespace onestep

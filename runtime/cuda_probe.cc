@@ -116,7 +116,7 @@ absl::Status Prober::GraphChains(bool overlap) {
     ASSIGN_OR_RETURN(const CudaGraphExec exec,
                      Own<CudaGraphExec>(
                          cuda_, cuda_.Instantiate(graph.get(), stream_.get())));
-    const int repeats = std::max(1, options_.launches / nodes);
+    const int repeats = std::max(5, options_.launches / nodes);
     const auto launches = [&]() -> absl::Status {
       for (int i = 0; i < repeats; ++i) {
         RETURN_IF_ERROR(cuda_.LaunchGraph(exec.get(), stream_.get()));

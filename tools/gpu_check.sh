@@ -25,6 +25,7 @@ mkdir -p "$results" || exit 1
 results=$(cd "$results" && pwd)
 parts=$results/parts.tsv
 : >"$parts"
+rm -f "$results"/{bench,peer}-*.json* "$results/probe.json"
 batches=32,128,512,4096
 reserve=0  # seconds that are kept for later parts
 data=()
@@ -108,6 +109,8 @@ tables() {
       bench "$dispatch-$tier" --dispatch "$dispatch" --tier "$tier"
     done
   done
+  bench graph-1 --dispatch graph --steps-per-launch 1
+  bench single-1 --dispatch single --steps-per-launch 1
   bench single-split --dispatch single --first-layer split
   bench single-tf32 --dispatch single --math tf32
   bench single-bf16 --dispatch single --math bf16

@@ -70,7 +70,7 @@ def table(title, times):
 def probe_table(results):
     path = results / "probe.json"
     runs = read_json(path) if path.exists() else []
-    if not runs:
+    if not runs or "rows" not in runs[0]:
         return "\nprobe: none\n"
     text = f"\nprobe: {runs[0]['gpu']}, {runs[0]['matmul_library']}\n"
     for row in runs[0]["rows"]:
@@ -82,7 +82,7 @@ def probe_table(results):
 def parts_table(results):
     text = "\nparts\n"
     for line in (results / "parts.tsv").read_text().splitlines():
-        name, status, seconds, why = line.split("\t")
+        name, status, seconds, why = line.split("\t", 3)
         word = {"0": "ok", "skipped": "skipped"}.get(status, f"FAILED {status}")
         text += f"{name:28}{word:12}{seconds:>5} s  {why}\n"
     return text

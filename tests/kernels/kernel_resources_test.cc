@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "kernels/kernels.h"
 #include "kernels/probe_launch.h"
 
 namespace onestep {
@@ -131,21 +132,20 @@ TEST(KernelResourcesTest, PtxHasTheInstructionsThatAreClaimed) {
   }
 }
 
-TEST(KernelResourcesTest, ALaunchIsFoundByItsName) {
-  const Launch launch = cuda::ProbePush(1);
-  const KernelResources* const row = FindKernelResources(launch.name);
-  ASSERT_NE(row, nullptr) << launch.name;
-  EXPECT_STREQ(row->name, "PushKernel<32>");
-  EXPECT_GT(row->registers, 0);
-  EXPECT_EQ(FindKernelResources("EmptyKernel<2>"), nullptr);
-  EXPECT_EQ(FindKernelResources("NoKernel"), nullptr);
-}
-
-TEST(KernelResourcesTest, TheOneInstanceIsFoundByTheTemplatesName) {
-  const KernelResources* const row = FindKernelResources("PushKernel<kWarp>");
-  ASSERT_NE(row, nullptr);
-  EXPECT_STREQ(row->name, "PushKernel<32>");
-  EXPECT_EQ(FindKernelResources("EmptyKernel<kWaits>"), nullptr);
+TEST(KernelResourcesTest, LaunchesAreFoundByTheirNames) {
+  cuda::MatMulParams matmul = {};
+  matmul.m = matmul.n = matmul.k = 64;
+  const cuda::BoundaryParams boundary = {};
+  for (const Launch& launch :
+       {cuda::ProbePush(1), cuda::ProbeEmpty(true), cuda::Fill(nullptr, 0, 4),
+        cuda::CastU8(nullptr, nullptr, 3),
+        cuda::Softmax(nullptr, nullptr, 4, 10), cuda::MatMul(matmul),
+        cuda::StepBoundary(boundary)}) {
+    const KernelResources* const row = FindKernelResources(launch.name);
+    ASSERT_NE(row, nullptr) << launch.name;
+    EXPECT_GT(row->registers, 0) << launch.name;
+  }
+  EXPECT_EQ(FindKernelResources("PushKernel<33>"), nullptr);
 }
 
 }  // namespace
