@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
 #include "compiler/compiler.h"
+#include "runtime/status.h"
 #include "tests/cuda/cuda_device.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
