@@ -47,7 +47,7 @@ struct LossGradRows {
   int64_t stride;         // floats
   const float* b2;        // [classes]
   const int32_t* labels;  // [rows]
-  float scale;            // lr / batch
+  float lr;               // perhaps not here yet: used last
   int rows;               // of them; d has zeros up to padded_rows
   int padded_rows;
   float* d;            // [padded_rows, classes]
@@ -116,7 +116,7 @@ ONESTEP_DEVICE void LossGrad(const StepArgs& args, const LossGradRows& io) {
     if (row < io.padded_rows && c < args.classes) {
       const float hot = c == label ? 1.0f : 0.0f;
       io.d[row * args.classes + c] =
-          here ? io.scale * (hot - exp / total) : 0.0f;
+          here ? io.lr * (args.inverse_batch * (hot - exp / total)) : 0.0f;
     }
   }
 }
@@ -142,8 +142,7 @@ ONESTEP_DEVICE void WriteResults(const StepArgs& args, int64_t step,
   const float correct = SumRows<kGlobal>(row_correct, args.batch);
   if (Lane() != 0) return;
   if (buffers.loss != nullptr) {
-    buffers.loss[step * buffers.loss_stride] =
-        loss / static_cast<float>(args.batch);
+    buffers.loss[step * buffers.loss_stride] = loss * args.inverse_batch;
   }
   if (buffers.correct != nullptr) {
     buffers.correct[step * buffers.correct_stride] = correct;

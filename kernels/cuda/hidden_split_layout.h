@@ -179,7 +179,7 @@ struct StepArgs {
   int64_t offset;  // of the step: from control->step; T3: from 0
   int32_t batch, features, hidden, classes, blocks;
   Act act;
-  float alpha;
+  float alpha, inverse_batch;
 };
 struct PipelinedArgs {
   StepArgs step;
@@ -206,7 +206,8 @@ inline StepArgs MakeStepArgs(const HiddenSplitPlan& plan,
           .classes = static_cast<int32_t>(shape.classes),
           .blocks = plan.blocks,
           .act = shape.act,
-          .alpha = shape.alpha};
+          .alpha = shape.alpha,
+          .inverse_batch = 1.0f / static_cast<float>(shape.batch)};
 }
 
 }  // namespace onestep::cuda::hidden_split

@@ -38,10 +38,8 @@ ONESTEP_DEVICE int64_t StepOf(const StepArgs& args) {
 ONESTEP_DEVICE const int32_t* IndicesOf(const StepArgs& args, int64_t step) {
   return args.buffers.indices + step * args.buffers.indices_stride;
 }
-// lr / batch of a step.
-ONESTEP_DEVICE float ScaleOf(const StepArgs& args, int64_t step) {
-  return dev::LoadL2(args.buffers.lr + step * args.buffers.lr_stride) /
-         static_cast<float>(args.batch);
+ONESTEP_DEVICE float LearningRateOf(const StepArgs& args, int64_t step) {
+  return dev::LoadL2(args.buffers.lr + step * args.buffers.lr_stride);
 }
 
 // ---- own columns of w1 -----------------------------------------------------
@@ -52,59 +50,74 @@ ONESTEP_DEVICE int FeatureOf(int slot) {
   return (slot & ~31) + slot % 8 * 4 + slot / 8 % 4;
 }
 
+// *p where it is valid, else zero. Without a branch: the compiler would have
+// the load waited for at its end.
+template <typename T>
+ONESTEP_DEVICE T LoadOrZero(bool valid, const T* p, const T* always_valid) {
+  const T value = dev::LoadL2(valid ? p : always_valid);
+  return valid ? value : T();
+}
+
 // A slice of w1 [.., hidden]: the part of it that the block holds.
 struct W1Slice {
-  float* global;  // at the slice's first row and column
+  float* w1;
+  int64_t first;  // element of w1
   int hidden, features, columns, slots;
   bool vectors;  // rows and columns are in aligned groups of 4
 
   ONESTEP_DEVICE W1Slice(const StepArgs& args, int column0, int feature0)
-      : global(args.buffers.w1 + int64_t{feature0} * args.hidden + column0),
+      : w1(args.buffers.w1),
+        first(int64_t{feature0} * args.hidden + column0),
         hidden(args.hidden),
         features(Smaller(args.layout.slots, args.features - feature0)),
         columns(Smaller(args.layout.columns, args.hidden - column0)),
         slots(args.layout.slots),
         vectors(args.hidden % 4 == 0 && Aligned(args.buffers.w1, 16)) {}
 
-  // Group i of 4 columns of one feature, in the order of shared memory; none,
-  // zeros, where there is no such feature or column.
-  template <int kTiles, typename Each>
-  ONESTEP_DEVICE void ForGroup(int i, const Each& each) const {
+  // Group i of 4 columns of one feature, in the order of shared memory.
+  struct Group {
+    int64_t at;  // element of w1
+    int valid;   // columns that there are, from the first; may be negative
+  };
+  template <int kTiles>
+  ONESTEP_DEVICE Group Find(int i) const {
     const int plane = i / 2;
     const int tile = kTiles > 1 && plane >= slots ? 1 : 0;
     const int feature = FeatureOf(plane - tile * slots);
     const int column = tile * 8 + i % 2 * 4;
-    if (feature < features && column < columns) {
-      each(global + int64_t{feature} * hidden + column, columns - column);
+    return {first + int64_t{feature} * hidden + column,
+            feature < features ? columns - column : 0};
+  }
+  // Zeros where there is no such feature or column. REQUIRES: vectors.
+  template <int kTiles>
+  ONESTEP_DEVICE Float4 LoadVector(int i) const {
+    const Group group = Find<kTiles>(i);
+    return LoadOrZero(group.valid > 0,
+                      reinterpret_cast<const Float4*>(w1 + group.at),
+                      reinterpret_cast<const Float4*>(w1));
+  }
+  template <int kTiles>
+  ONESTEP_DEVICE Float4 LoadScalars(int i) const {
+    const Group group = Find<kTiles>(i);
+    Float4 values;
+    ONESTEP_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      values.v[j] = LoadOrZero(j < group.valid, w1 + group.at + j, w1);
     }
+    return values;
   }
   template <int kTiles>
-  ONESTEP_DEVICE Float4 Load(int i) const {
-    Float4 group = {};
-    ForGroup<kTiles>(i, [&](float* from, int valid) {
-      if (vectors) {
-        group = dev::LoadL2(reinterpret_cast<const Float4*>(from));
-        return;
-      }
-      ONESTEP_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        if (j < valid) group.v[j] = dev::LoadL2(from + j);
-      }
-    });
-    return group;
-  }
-  template <int kTiles>
-  ONESTEP_DEVICE void Store(int i, const Float4& group) const {
-    ForGroup<kTiles>(i, [&](float* to, int valid) {
-      if (vectors) {
-        *reinterpret_cast<Float4*>(to) = group;
-        return;
-      }
-      ONESTEP_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        if (j < valid) to[j] = group.v[j];
-      }
-    });
+  ONESTEP_DEVICE void Store(int i, const Float4& values) const {
+    const Group group = Find<kTiles>(i);
+    if (group.valid <= 0) return;
+    if (vectors) {
+      *reinterpret_cast<Float4*>(w1 + group.at) = values;
+      return;
+    }
+    ONESTEP_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      if (j < group.valid) w1[group.at + j] = values.v[j];
+    }
   }
 };
 
@@ -114,12 +127,13 @@ struct W1Slice {
 template <typename T, int kAhead>
 class Ahead {
  public:
+  // Past the n-th, the last one is loaded: a load needs no branch around it.
+  // REQUIRES: n of at least 1.
   template <typename Load>
   ONESTEP_DEVICE void Begin(int n, const Load& load, int first = 0) {
     ONESTEP_UNROLL
     for (int j = 0; j < kAhead; ++j) {
-      const int i = first + Thread() + j * kThreads;
-      if (i < n) values_[j] = load(i);
+      values_[j] = load(Smaller(first + Thread() + j * kThreads, n - 1));
     }
   }
   // The same n and load.
@@ -148,21 +162,28 @@ class Ahead {
 template <int kTiles>
 class W1Load {
  public:
-  ONESTEP_DEVICE explicit W1Load(const W1Slice& slice) : slice_(slice) {
-    ahead_.Begin(2 * kTiles * slice.slots,
-                 [&](int i) { return slice_.template Load<kTiles>(i); });
+  ONESTEP_DEVICE explicit W1Load(const W1Slice& slice)
+      : slice_(slice), groups_(2 * kTiles * slice.slots) {
+    if (!slice_.vectors) return;
+    ahead_.Begin(groups_,
+                 [&](int i) { return slice_.template LoadVector<kTiles>(i); });
   }
   ONESTEP_DEVICE void Finish(float* w1) {
-    ahead_.Finish(
-        2 * kTiles * slice_.slots,
-        [&](int i) { return slice_.template Load<kTiles>(i); },
-        [&](int i, const Float4& group) {
-          reinterpret_cast<Float4*>(w1)[i] = group;
-        });
+    Float4* to = reinterpret_cast<Float4*>(w1);
+    if (slice_.vectors) {
+      ahead_.Finish(
+          groups_, [&](int i) { return slice_.template LoadVector<kTiles>(i); },
+          [&](int i, const Float4& values) { to[i] = values; });
+      return;
+    }
+    for (int i = Thread(); i < groups_; i += kThreads) {
+      to[i] = slice_.template LoadScalars<kTiles>(i);
+    }
   }
 
  private:
   const W1Slice& slice_;
+  const int groups_;
   Ahead<Float4, 4> ahead_;
 };
 
@@ -206,7 +227,7 @@ class HeadLoad {
     return args_.layout.columns * args_.classes;
   }
   ONESTEP_DEVICE float W2(int i) const {
-    return i < columns_ * args_.classes ? dev::LoadL2(w2_ + i) : 0.0f;
+    return LoadOrZero(i < columns_ * args_.classes, w2_ + i, args_.buffers.w2);
   }
 
   const StepArgs& args_;

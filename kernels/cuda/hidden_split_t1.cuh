@@ -63,7 +63,7 @@ void HiddenSplitLossKernel(StepArgs args) {
                         .stride = int64_t{args.batch} * args.classes,
                         .b2 = args.buffers.b2,
                         .labels = labels,
-                        .scale = ScaleOf(args, step),
+                        .lr = LearningRateOf(args, step),
                         .rows = rows,
                         .padded_rows = rows,
                         .d = workspace.dlogits + first,
@@ -98,10 +98,10 @@ class BackwardRows {
 
  private:
   ONESTEP_DEVICE float D(int i) const {
-    return i < rows_ * args_.classes ? dev::LoadL2(from_d_ + i) : 0.0f;
+    return LoadOrZero(i < rows_ * args_.classes, from_d_ + i, from_d_);
   }
   ONESTEP_DEVICE float H(int i) const {
-    return i < rows_ * 8 ? dev::LoadL2(from_h_ + i) : 0.0f;
+    return LoadOrZero(i < rows_ * 8, from_h_ + i, from_h_);
   }
 
   const StepArgs& args_;

@@ -48,7 +48,8 @@ ONESTEP_DEVICE void FinishStep(const StepArgs& args,
   float* row_loss = At<float>(layout.row_loss);
   float* row_correct = At<float>(layout.row_correct);
   const auto load_hidden = [&](int i) {
-    return i < args.batch * 8 ? dev::LoadL2(block.Hidden(args) + i) : 0.0f;
+    const float* from = block.Hidden(args);
+    return LoadOrZero(i < args.batch * 8, from + i, from);
   };
   Ahead<float, 1> hidden;
   hidden.Begin(To16(args.batch) * 8, load_hidden);
@@ -56,7 +57,7 @@ ONESTEP_DEVICE void FinishStep(const StepArgs& args,
                         .stride = int64_t{args.batch} * args.classes,
                         .b2 = block.B2(args, step),
                         .labels = At<int32_t>(layout.labels),
-                        .scale = ScaleOf(args, step),
+                        .lr = LearningRateOf(args, step),
                         .rows = args.batch,
                         .padded_rows = To16(args.batch),
                         .d = At<float>(layout.d),

@@ -175,7 +175,7 @@ class PersistentBlock {
                             .stride = layout_.message / 4,
                             .b2 = At<float>(layout_.b2),
                             .labels = Labels(t),
-                            .scale = lr_ / static_cast<float>(step_.batch),
+                            .lr = lr_,
                             .rows = step_.batch,
                             .padded_rows = To16(step_.batch),
                             .d = At<float>(layout_.d),
