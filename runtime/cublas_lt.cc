@@ -62,30 +62,32 @@ absl::StatusOr<LtFunctions> OpenCublasLt() {
   return lt;
 }
 
-// "64x64"; the numbers of the rarer ones.
+// "64x64"; of the rarer ones the number.
 std::string TileName(uint32_t tile) {
-  switch (tile) {
-#define ONESTEP_TILE(shape)          \
-  case CUBLASLT_MATMUL_TILE_##shape: \
-    return #shape;
-    ONESTEP_TILE(8x8)
-    ONESTEP_TILE(8x16) ONESTEP_TILE(16x8) ONESTEP_TILE(8x32) ONESTEP_TILE(
-        16x16) ONESTEP_TILE(32x8) ONESTEP_TILE(8x64) ONESTEP_TILE(16x32)
-        ONESTEP_TILE(32x16) ONESTEP_TILE(64x8) ONESTEP_TILE(32x32) ONESTEP_TILE(
-            32x64) ONESTEP_TILE(64x32) ONESTEP_TILE(32x128) ONESTEP_TILE(64x64)
-            ONESTEP_TILE(128x32) ONESTEP_TILE(64x128) ONESTEP_TILE(128x64)
-                ONESTEP_TILE(64x256) ONESTEP_TILE(128x128) ONESTEP_TILE(256x64)
-                    ONESTEP_TILE(128x256) ONESTEP_TILE(256x128)
-                        ONESTEP_TILE(64x96) ONESTEP_TILE(96x64)
-                            ONESTEP_TILE(96x128) ONESTEP_TILE(128x96)
-                                ONESTEP_TILE(128x192) ONESTEP_TILE(192x128)
-                                    ONESTEP_TILE(32x256) ONESTEP_TILE(256x32)
-                                        ONESTEP_TILE(8x128) ONESTEP_TILE(16x64)
-                                            ONESTEP_TILE(16x128)
+  struct Named {
+    uint32_t tile;
+    const char* name;
+  };
+#define ONESTEP_TILE(shape) \
+  { CUBLASLT_MATMUL_TILE_##shape, #shape }
+  static constexpr Named kTiles[] = {
+      ONESTEP_TILE(8x8),     ONESTEP_TILE(8x16),    ONESTEP_TILE(16x8),
+      ONESTEP_TILE(8x32),    ONESTEP_TILE(16x16),   ONESTEP_TILE(32x8),
+      ONESTEP_TILE(8x64),    ONESTEP_TILE(16x32),   ONESTEP_TILE(32x16),
+      ONESTEP_TILE(64x8),    ONESTEP_TILE(32x32),   ONESTEP_TILE(32x64),
+      ONESTEP_TILE(64x32),   ONESTEP_TILE(32x128),  ONESTEP_TILE(64x64),
+      ONESTEP_TILE(128x32),  ONESTEP_TILE(64x128),  ONESTEP_TILE(128x64),
+      ONESTEP_TILE(64x256),  ONESTEP_TILE(128x128), ONESTEP_TILE(256x64),
+      ONESTEP_TILE(128x256), ONESTEP_TILE(256x128), ONESTEP_TILE(64x96),
+      ONESTEP_TILE(96x64),   ONESTEP_TILE(96x128),  ONESTEP_TILE(128x96),
+      ONESTEP_TILE(128x192), ONESTEP_TILE(192x128), ONESTEP_TILE(32x256),
+      ONESTEP_TILE(256x32),  ONESTEP_TILE(8x128),   ONESTEP_TILE(16x64),
+      ONESTEP_TILE(16x128)};
 #undef ONESTEP_TILE
-                                                default
-        : return absl::StrCat("number ", tile);
+  for (const Named& named : kTiles) {
+    if (named.tile == tile) return named.name;
   }
+  return absl::StrCat("number ", tile);
 }
 
 absl::StatusOr<cublasLtEpilogue_t> EpilogueOf(const CudaMatMul& matmul) {
