@@ -5,8 +5,8 @@
 // launch. Of the weights, a block reads and writes its own, and b2, which all
 // read and block 0 writes, is in the workspace twice.
 //
-// After the prerequisites there are two loads in a row from L2, of all weights
-// and partial logits at once and of nothing else; 6 block barriers.
+// After its prerequisites a launch loads all weights, partial logits and h at
+// once, one latency of L2; then it has 5 block barriers.
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T2_CUH_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T2_CUH_
 
