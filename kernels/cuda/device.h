@@ -95,6 +95,9 @@
 //   void MmaBf16(float d[4], const uint32_t a[4], const uint32_t b[2]);
 //   uint32_t PackBf16(float low, float high);   // rounded to nearest even
 //   float Bf16ToFloat(uint32_t bits);           // of the low half
+//   // Bytes i and i + 1 of a word, or byte i of two, as numbers, exactly.
+//   uint32_t BytesToBf16(uint32_t word, int i);
+//   uint32_t BytesToBf16(uint32_t low, uint32_t high, int i);
 //
 //   // Of 1, 2, 4, 8 or 16 bytes, aligned to that.
 //   T LoadReadOnly(const T*);  // no thread writes it while the kernel runs

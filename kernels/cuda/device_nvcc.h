@@ -242,6 +242,27 @@ ONESTEP_DEVICE uint32_t PackBf16(float low, float high) {
 ONESTEP_DEVICE float Bf16ToFloat(uint32_t bits) {
   return __uint_as_float(bits << 16);
 }
+// A pair of 0x4300 | byte: as bf16, 128 + byte below 128 and 2 byte from there
+// on, so the byte is the smaller of that less 128 and of its half.
+ONESTEP_DEVICE uint32_t MarkedBytesToBf16(uint32_t pair) {
+  uint32_t less, half, bytes;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+      : "=r"(less)
+      : "r"(pair), "r"(0x3f803f80), "r"(0xc300c300));  // 1, -128
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+      : "=r"(half)
+      : "r"(pair), "r"(0x3f003f00), "r"(0x80008000));  // 1/2, -0
+  asm("min.bf16x2 %0, %1, %2;" : "=r"(bytes) : "r"(less), "r"(half));
+  return bytes;
+}
+ONESTEP_DEVICE uint32_t BytesToBf16(uint32_t low, uint32_t high, int i) {
+  const uint32_t picked = __byte_perm(low, high, 0x0400 + 0x0101 * i);
+  return MarkedBytesToBf16((picked & 0x00ff00ff) | 0x43004300);
+}
+ONESTEP_DEVICE uint32_t BytesToBf16(uint32_t word, int i) {
+  return MarkedBytesToBf16(
+      __byte_perm(word, 0x43, 0x4140 + 0x0101 * i));
+}
 
 ONESTEP_DEVICE float Exp(float v) { return expf(v); }
 ONESTEP_DEVICE float Log(float v) { return logf(v); }

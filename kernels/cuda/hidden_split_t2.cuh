@@ -4,6 +4,9 @@
 // partial logits of a step lie in the workspace, by its parity, until the next
 // launch. Of the weights, a block reads and writes its own, and b2, which all
 // read and block 0 writes, is in the workspace twice.
+//
+// After its prerequisites a launch loads all weights, partial logits and h at
+// once, one latency of L2; then it has 5 block barriers.
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T2_CUH_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_T2_CUH_
 

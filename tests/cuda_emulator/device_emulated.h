@@ -107,6 +107,13 @@ inline uint32_t PackBf16(float low, float high) {
 inline float Bf16ToFloat(uint32_t bits) {
   return std::bit_cast<float>(bits << 16);
 }
+inline uint32_t BytesToBf16(uint32_t low, uint32_t high, int i) {
+  return PackBf16(static_cast<float>((low >> (8 * i)) & 0xff),
+                  static_cast<float>((high >> (8 * i)) & 0xff));
+}
+inline uint32_t BytesToBf16(uint32_t word, int i) {
+  return BytesToBf16(word, word >> 8, i);
+}
 
 void CheckAligned(const void* p, size_t alignment);
 template <typename T>
