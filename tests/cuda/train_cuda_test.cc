@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <random>
 #include <utility>
 
@@ -180,6 +181,33 @@ TEST_F(TrainCudaTest, EveryTierTrainsMnistsNetAsTheOracleDoes) {
       CompileOptions options = Options(dispatch, true, tier);
       options.cuda.first_layer = layer;
       check(options);
+    }
+  }
+}
+
+// Long enough that a drift would show; the emulator takes a smaller net.
+TEST_F(TrainCudaTest, LossesStayWithTheOraclesForFiveHundredSteps) {
+  const Task task(emulated() ? std::vector<int64_t>{24, 8, 3}
+                             : std::vector<int64_t>{784, 128, 10},
+                  emulated() ? 4 : 32, 500);
+  ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
+  for (const CudaFirstLayer layer :
+       {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
+    for (const CudaTier tier :
+         {CudaTier::kT0, CudaTier::kT1, CudaTier::kT2, CudaTier::kT3}) {
+      CompileOptions options = Options(Dispatch::kAuto, true, tier);
+      options.cuda.first_layer = layer;
+      ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, options, 100));
+      double largest = 0;
+      for (int64_t s = 0; s < task.steps; ++s) {
+        // Of 97 random rows losses go towards 0, where rounding is all.
+        const double scale = std::max(want.losses[s], 1e-2);
+        largest = std::max(largest,
+                           std::abs(got.losses[s] - want.losses[s]) / scale);
+      }
+      std::printf("tier %s, first layer %s: losses within %.1e\n",
+                  ToString(tier), ToString(layer), largest);
+      EXPECT_LT(largest, 1e-3) << lowering_;
     }
   }
 }
