@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda_graph.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -49,6 +48,7 @@ std::vector<std::vector<int>> DependenciesOf(absl::Span<const CudaNode> nodes) {
   };
   std::map<int, Place> places;
   std::vector<std::vector<int>> all;
+  std::vector<std::vector<bool>> before;  // all that run before, transitively
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
     std::set<int> wanted;
     for (const int p : nodes[i].reads) {
@@ -58,11 +58,17 @@ std::vector<std::vector<int>> DependenciesOf(absl::Span<const CudaNode> nodes) {
       if (places[p].writer >= 0) wanted.insert(places[p].writer);
       wanted.insert(places[p].readers.begin(), places[p].readers.end());
     }
-    std::set<int> implied;
-    for (const int d : wanted) implied.insert(all[d].begin(), all[d].end());
     std::vector<int>& mine = all.emplace_back();
-    std::set_difference(wanted.begin(), wanted.end(), implied.begin(),
-                        implied.end(), std::back_inserter(mine));
+    std::vector<bool>& mine_before = before.emplace_back(i);
+    // The latest first: what it waits for is then known to be waited for.
+    for (auto d = wanted.rbegin(); d != wanted.rend(); ++d) {
+      if (mine_before[*d]) continue;
+      mine.insert(mine.begin(), *d);
+      mine_before[*d] = true;
+      for (int e = 0; e < *d; ++e) {
+        if (before[*d][e]) mine_before[e] = true;
+      }
+    }
     for (const int p : nodes[i].reads) places[p].readers.push_back(i);
     for (const int p : nodes[i].writes) places[p] = {i, {}};
   }

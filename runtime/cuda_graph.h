@@ -29,7 +29,7 @@ struct CudaNode {
 };
 
 // For each node the earlier ones it must wait for, ascending, without those
-// that one of the others waits for itself.
+// that the others among them wait for, directly or not.
 std::vector<std::vector<int>> DependenciesOf(absl::Span<const CudaNode> nodes);
 
 // Whether node i's edge is programmatic: it begins early and waits by itself.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks and measures onestep on a GPU, from a bundle of tools/gpu_bundle.sh:
 #   ./gpu_check.sh [--python PYTHON] [--seconds N] [RESULTS]
-# Device tests, the probe, a table over dispatch and tier, and the peers, each
+# Device tests, the probe, tables over ways to run the step, and the peers, each
 # with a limit of its own and all of them within N seconds [460]. Every number
 # is in RESULTS [./results], a summary is printed last. A part that fails is
 # reported and does not stop the others; the exit status is 1 when a device test
@@ -86,34 +86,23 @@ device_tests() {
   ((run && !failed))
 }
 
-# One run per dispatch and tier; the program itself goes over the batches and
-# compares with the unfused step.
+# bench NAME LIMIT FLAGS...: every tier and way to launch it; the program checks
+# the losses against the unfused step first.
 bench() {
-  local name=$1
-  shift
-  part "bench-$name" 25 "bench-$name.json" bin/trainer bench --device gpu \
-    --batch "$batches" --samples 20 --json "${data[@]}" "$@"
+  local name=$1 limit=$2
+  shift 2
+  part "bench-$name" "$limit" "bench-$name.json" bin/trainer bench \
+    --device gpu --samples 15 --json "${data[@]}" "$@"
 }
 
 tables() {
-  local help dispatch tier
-  help=$(ours bin/trainer bench --help 2>&1)
-  if ! grep -q -e '--tier' <<<"$help"; then
-    printf 'bench\tskipped\t0\t%s\n' "trainer bench has no --tier" >>"$parts"
-    bench auto
-    return
-  fi
-  bench auto --dispatch single --tier auto
-  for dispatch in ops graph single; do
-    for tier in t0 t1 t2 t3; do
-      bench "$dispatch-$tier" --dispatch "$dispatch" --tier "$tier"
-    done
-  done
-  bench graph-1 --dispatch graph --steps-per-launch 1
-  bench single-1 --dispatch single --steps-per-launch 1
-  bench single-split --dispatch single --first-layer split
-  bench single-tf32 --dispatch single --math tf32
-  bench single-bf16 --dispatch single --math bf16
+  local batch math
+  for batch in ${batches//,/ }; do bench "fp32-$batch" 30 --batch "$batch"; done
+  bench replay-per-step 20 --batch 32 --steps-per-launch 1
+  for math in tf32 bf16; do bench "$math" 25 --math "$math" --batch 32,4096; done
+  part train 30 train.txt bin/trainer --device gpu --epochs 5 "${data[@]}"
+  part graph 20 graph.txt bin/trainer graph --device gpu --tier t0 \
+    --dispatch graph --dump-cuda-graph "$results/step.dot"
 }
 
 peers() {

@@ -35,7 +35,9 @@ def bench_times(results):
                 for key, value in row.items():
                     if (key.endswith("_us") and not key.endswith(MARGINAL)
                             and isinstance(value, (int, float))):
-                        name = f"{path.stem.removeprefix('bench-')}: {key[:-3]}"
+                        part = path.stem.removeprefix("bench-").split("-")
+                        part = [p for p in part if p != str(row["batch"])]
+                        name = f"{' '.join(part)}: {key[:-3]}"
                         yield name, row["batch"], value
 
 

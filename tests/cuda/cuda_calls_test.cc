@@ -180,10 +180,12 @@ TEST(CudaGraphTest, EdgesFollowWhatIsReadAndWritten) {
       Node({4}, {1}),        // 3: overwrites what 2 read
       Node({3}, {0}),        // 4: overwrites what 0 and 1 read, which 2 waits for
       Node({1}, {}),         // 5
+      Node({1}, {2}),        // 6: 2 read that, and comes before 3
   };
   EXPECT_THAT(DependenciesOf(nodes),
               ElementsAre(ElementsAre(), ElementsAre(), ElementsAre(0, 1),
-                          ElementsAre(2), ElementsAre(2), ElementsAre(3)));
+                          ElementsAre(2), ElementsAre(2), ElementsAre(3),
+                          ElementsAre(3)));
 }
 
 }  // namespace
