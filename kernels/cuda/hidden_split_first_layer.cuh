@@ -191,9 +191,38 @@ ONESTEP_DEVICE void ForwardHidden(const StepArgs& args, const uint8_t* x,
 }
 
 // ---- w1 += alpha x^T e -----------------------------------------------------
-// w1 += alpha x^T e on tensor cores: a warp takes 32 features at a time. Of the
-// mma, A is [feature, row]; a word of x has 4 features of a row, so lane g has
-// features 4 g.. 4 g + 3, two for each of two mmas.
+// acc += x^T e over 16 rows. `at`: x in row 2 t at feature 4 g of the lane's;
+// it has features 4 g.. 4 g + 3, two for each of two mmas. Of those, A is
+// [feature, row], and b has e by tile and part.
+template <int kTiles, int kParts>
+ONESTEP_DEVICE void MultiplyRows(const uint8_t* at, int x_stride,
+                                 const uint32_t b[kTiles][kParts][2],
+                                 float acc[2][kTiles][kParts][4]) {
+  uint32_t words[4];  // of rows 2 t, 2 t + 1, 2 t + 8, 2 t + 9
+  ONESTEP_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    words[i] =
+        *reinterpret_cast<const uint32_t*>(at + (i / 2 * 8 + i % 2) * x_stride);
+  }
+  ONESTEP_UNROLL
+  for (int m = 0; m < 2; ++m) {
+    uint32_t a[4];
+    ONESTEP_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int pair = i / 2 * 2;
+      a[i] = dev::BytesToBf16(words[pair], words[pair + 1], 2 * m + i % 2);
+    }
+    ONESTEP_UNROLL
+    for (int tile = 0; tile < kTiles; ++tile) {
+      ONESTEP_UNROLL
+      for (int p = 0; p < kParts; ++p) {
+        dev::MmaBf16(acc[m][tile][p], a, b[tile][p]);
+      }
+    }
+  }
+}
+
+// On tensor cores: a warp takes 32 features at a time.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void UpdateFirstMma(const StepArgs& args, const uint8_t* x,
                                    int rows) {
@@ -223,31 +252,9 @@ ONESTEP_DEVICE void UpdateFirstMma(const StepArgs& args, const uint8_t* x,
       ONESTEP_UNROLL
       for (int half = 0; half < 2; ++half) {
         if (half >= halves) break;
-        const uint8_t* at =
-            x + (row0 + half * 16 + 2 * t) * layout.x_stride + slot0 + 4 * g;
-        uint32_t words[4];  // of rows 2 t, 2 t + 1, 2 t + 8, 2 t + 9
-        ONESTEP_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          words[i] = *reinterpret_cast<const uint32_t*>(
-              at + (i / 2 * 8 + i % 2) * layout.x_stride);
-        }
-        ONESTEP_UNROLL
-        for (int m = 0; m < 2; ++m) {
-          uint32_t a[4];
-          ONESTEP_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const int pair = i / 2 * 2;
-            a[i] =
-                dev::BytesToBf16(words[pair], words[pair + 1], 2 * m + i % 2);
-          }
-          ONESTEP_UNROLL
-          for (int tile = 0; tile < kTiles; ++tile) {
-            ONESTEP_UNROLL
-            for (int p = 0; p < kParts; ++p) {
-              dev::MmaBf16(acc[m][tile][p], a, b[half][tile][p]);
-            }
-          }
-        }
+        MultiplyRows<kTiles, kParts>(
+            x + (row0 + half * 16 + 2 * t) * layout.x_stride + slot0 + 4 * g,
+            layout.x_stride, b[half], acc);
       }
       ONESTEP_UNROLL
       for (int tile = 0; tile < kTiles; ++tile) {
@@ -268,7 +275,7 @@ ONESTEP_DEVICE void UpdateFirstMma(const StepArgs& args, const uint8_t* x,
   }
 }
 
-// The same by FMAs: a thread has 4 features and kWide columns.
+// By FMAs: a thread has 4 features and kWide columns.
 template <int kTiles, int kWide>
 ONESTEP_DEVICE void UpdateFirstFma(const StepArgs& args, const uint8_t* x,
                                    int rows) {
