@@ -39,15 +39,21 @@ function(onestep_test name)
     ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endfunction()
 
+# For code that runs on the emulator's fibers, which ThreadSanitizer cannot
+# follow; and device code reads shared memory as now this, now that type.
+add_library(onestep_on_fibers INTERFACE)
+target_compile_options(onestep_on_fibers INTERFACE -fno-strict-aliasing)
+if(ONESTEP_SANITIZE)
+  target_compile_options(onestep_on_fibers INTERFACE -fno-sanitize=thread)
+endif()
+
 # onestep_emulated_kernels(name SRCS a.cu ...): onestep::name, the kernels as
 # C++ for tests/cuda_emulator, which runs them.
 function(onestep_emulated_kernels name)
   cmake_parse_arguments(ARG "" "" "SRCS" ${ARGN})
   set_source_files_properties(${ARG_SRCS} PROPERTIES LANGUAGE CXX)
   onestep_library(${name} SRCS ${ARG_SRCS} DEPS onestep::cuda_emulator)
-  # Device code reads the bytes of shared memory as now this, now that type.
-  # ThreadSanitizer cannot follow the fibers, and there is one thread only.
-  target_compile_options(onestep_${name} PRIVATE -x c++ -fno-strict-aliasing
-    "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/cuda_emulator/device_emulated.h"
-    $<$<STREQUAL:${ONESTEP_SANITIZE},thread>:-fno-sanitize=thread>)
+  target_link_libraries(onestep_${name} PRIVATE onestep_on_fibers)
+  target_compile_options(onestep_${name} PRIVATE
+    "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/cuda_emulator/device_emulated.h")
 endfunction()

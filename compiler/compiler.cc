@@ -58,11 +58,49 @@ absl::Status LowerSingle(const Graph& graph, const CompileOptions& options,
   return absl::OkStatus();
 }
 
+absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
+                      Compiled& compiled) {
+  if (options.kernels == Kernels::kOnednn) {
+    return absl::UnimplementedError(
+        "device gpu with kernels onednn: want kernels auto or loops");
+  }
+  CudaRequest request;
+  request.fuse = options.fuse;
+  request.library = options.kernels == Kernels::kAuto;
+  switch (options.dispatch) {
+    case Dispatch::kAuto:
+      request.way = CudaWay::kAuto;
+      break;
+    case Dispatch::kOps:
+      request.way = CudaWay::kOps;
+      break;
+    case Dispatch::kGraph:
+      request.way = CudaWay::kGraph;
+      break;
+    case Dispatch::kSingle:
+      request.way = CudaWay::kSingle;
+      break;
+  }
+  ASSIGN_OR_RETURN(LoweredCuda lowered,
+                   LowerToCuda(graph, request, options.cuda));
+  compiled.dispatch = options.dispatch;
+  if (compiled.dispatch == Dispatch::kAuto) {
+    const bool single =
+        lowered.tier == CudaTier::kT2 || lowered.tier == CudaTier::kT3;
+    compiled.dispatch = single ? Dispatch::kSingle : Dispatch::kGraph;
+  }
+  compiled.cuda.emplace(CudaReport{
+      lowered.tier, std::move(lowered.device), std::move(lowered.notes),
+      std::move(lowered.nodes), std::move(lowered.nodes_dot),
+      lowered.program.get()});
+  compiled.executable = std::move(lowered.program);
+  return absl::OkStatus();
+}
+
 absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
   if (options.device == Device::kGpu) {
-    ASSIGN_OR_RETURN(compiled.executable, LowerToCuda(graph));
-    return absl::OkStatus();
+    return LowerGpu(graph, options, compiled);
   }
   switch (options.dispatch) {
     case Dispatch::kAuto:

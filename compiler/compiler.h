@@ -13,6 +13,7 @@
 #include "compiler/ir/dot.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/cuda_options.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/pipeline.h"
@@ -45,6 +46,7 @@ struct CompileOptions {
   std::string dump_dir;    // see PipelineOptions
   bool keep_text = false;  // see PipelineOptions
   SparseInput sparse;      // see PipelineOptions
+  CudaOptions cuda;        // of device kGpu
 };
 
 // What dispatch kSingle made of a graph on the CPU.
@@ -54,11 +56,24 @@ struct TeamReport {
   int exchanges = 0;  // barriers of a step
 };
 
+class CudaProgram;
+
+// What the graph became on a GPU.
+struct CudaReport {
+  CudaTier tier = CudaTier::kT0;
+  std::string device;
+  std::vector<std::string> notes;  // what was refused on the way, and why
+  std::string nodes;               // of a launch, a line each
+  std::string nodes_dot;
+  CudaProgram* program = nullptr;  // the executable
+};
+
 struct Compiled {
   std::unique_ptr<Executable> executable;
   std::vector<PassRecord> passes;
-  Dispatch dispatch = Dispatch::kOps;  // what kAuto led to: ops
+  Dispatch dispatch = Dispatch::kOps;  // what kAuto led to
   std::optional<TeamReport> team;
+  std::optional<CudaReport> cuda;
   Graph graph;    // after the passes: what the executable runs
   double ms = 0;  // passes and lowering together
 };

@@ -53,7 +53,7 @@ struct HiddenSplitPlan {
   Tier tier = Tier::kT1;
   HiddenSplitShape shape;
   std::string refusal;  // why the tier cannot take the shape; "": it can
-  int blocks = 0;       // G
+  int blocks = 0;       // G, for T3 a power of two: some may have no columns
   int64_t workspace_bytes = 0;  // device memory that the steps share
 };
 HiddenSplitPlan PlanHiddenSplit(Tier tier, const HiddenSplitShape& shape,
@@ -62,23 +62,24 @@ HiddenSplitPlan PlanHiddenSplit(Tier tier, const HiddenSplitShape& shape,
 // Device addresses. What advances with the step s of the run (control->step
 // plus a launch's offset) is at base + s * stride elements; stride 0: it stays.
 struct HiddenSplitBuffers {
-  const uint8_t* images;    // [N, features]
-  const int32_t* labels;    // [N]
-  const int32_t* indices;   // [batch]
+  const uint8_t* images;   // [N, features]
+  const int32_t* labels;   // [N]
+  const int32_t* indices;  // [batch]
   int64_t indices_stride;
-  const float* lr;          // []
+  const float* lr;  // []
   int64_t lr_stride;
   float *w1, *b1, *w2, *b2;  // [features,hidden] [hidden] [hidden,classes] ..
-  float* loss;              // []; null: not wanted
+  float* loss;               // []; null: not wanted
   int64_t loss_stride;
-  float* correct;           // []; null: not wanted
+  float* correct;  // []; null: not wanted
   int64_t correct_stride;
-  StepControl* control;     // read only here
-  void* workspace;          // zeroed once
+  StepControl* control;  // read only here
+  void* workspace;       // zeroed once
 };
 
 // T1: the three kernels of step control->step + offset, to run in this order.
-// Which of the buffers each reads and writes stands with its kernel.
+// Which of the buffers each reads and writes stands with its kernel: the
+// results and all weights are the backward kernel's.
 Launch HiddenSplitForward(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                           int64_t offset);
 Launch HiddenSplitLoss(const HiddenSplitPlan&, const HiddenSplitBuffers&,
@@ -87,16 +88,24 @@ Launch HiddenSplitBackward(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                            int64_t offset);
 
 // T2: finishes step offset - 1 unless `first`, begins step offset unless
-// `last`. N steps are N + 1 launches.
+// `last`. N steps are N + 1 launches, one after the other: between them b2 is
+// in the workspace only. Images, indices, labels and control are read before
+// the launch's prerequisites are done, unless it is the first: in a chain no
+// launch may write them.
 Launch HiddenSplitPipelined(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                             int64_t offset, bool first, bool last);
 
 // T3: `steps` steps from step `first` of the run on, which control does not
 // change.
 struct PersistentSignals {
-  const uint32_t* stop;  // pinned: not 0 ends the run after the step in hand
-  uint32_t* progress;    // pinned: steps done of this launch
-  uint64_t timeout_ns;   // of one wait; past it the kernel traps
+  // Pinned; null: nothing does. Not 0 ends the run after the step in hand, for
+  // all blocks the same one, and the first at the earliest: it is looked at
+  // before that and after every 8th.
+  const uint32_t* stop;
+  // Pinned; null: not wanted. Steps done of this launch, after every 8th and at
+  // the end.
+  uint32_t* progress;
+  uint64_t timeout_ns;  // of one wait; past it the kernel traps
 };
 Launch HiddenSplitPersistent(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                              int64_t first, int64_t steps,

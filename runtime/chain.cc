@@ -51,7 +51,7 @@ absl::Status Chain::Finish(std::string lowering, std::string plan) {
 }
 
 absl::Status Chain::Bind(absl::string_view name, void* data,
-                         int64_t stride_bytes) {
+                         int64_t stride_bytes, int64_t) {
   const auto it =
       std::find_if(slots_.begin() + 1, slots_.end(),
                    [&](const Slot& slot) { return slot.name == name; });

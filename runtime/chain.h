@@ -56,7 +56,7 @@ class Chain : public Executable {
 
   // ---- Executable ----
   absl::Status Bind(absl::string_view name, void* data,
-                    int64_t stride_bytes) override;
+                    int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunStep(int index) override;
   // What Run says first: FailedPrecondition when something is not bound.

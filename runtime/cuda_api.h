@@ -30,7 +30,7 @@ struct CudaDevice {
   int multiprocessors = 0;
   int compute_major = 0, compute_minor = 0;  // 9, 0
   int64_t memory_bytes = 0;
-  int max_shared_bytes = 0;  // of a block, with opt-in
+  int max_shared_bytes = 0;                     // of a block, with opt-in
   std::string runtime_version, driver_version;  // "13.0"
   // "NVIDIA H200, 132 SMs, sm_90, 139 GiB"
   std::string ToString() const;
@@ -102,8 +102,8 @@ class CudaApi {
   // The host memory must be pinned, or the call copies it first.
   virtual absl::Status CopyToDevice(void* device, const void* host,
                                     int64_t bytes, Stream stream) = 0;
-  virtual absl::Status CopyToHost(void* host, const void* device,
-                                  int64_t bytes, Stream stream) = 0;
+  virtual absl::Status CopyToHost(void* host, const void* device, int64_t bytes,
+                                  Stream stream) = 0;
   virtual absl::Status Memset(void* device, int value, int64_t bytes,
                               Stream stream) = 0;
 
@@ -117,6 +117,8 @@ class CudaApi {
   virtual void DestroyEvent(Event event) = 0;
   virtual absl::Status Record(Event event, Stream stream) = 0;
   virtual absl::Status Wait(Stream stream, Event event) = 0;
+  // Returns when the work before the event is done.
+  virtual absl::Status WaitOnHost(Event event) = 0;
   // Milliseconds between two recorded events that are done.
   virtual absl::StatusOr<float> Elapsed(Event from, Event to) = 0;
 
@@ -144,8 +146,7 @@ class CudaApi {
   virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
   virtual absl::StatusOr<std::vector<NodeInfo>> Nodes(Graph graph) = 0;
   // Also uploads it.
-  virtual absl::StatusOr<GraphExec> Instantiate(Graph graph,
-                                                Stream stream) = 0;
+  virtual absl::StatusOr<GraphExec> Instantiate(Graph graph, Stream stream) = 0;
   virtual void DestroyGraphExec(GraphExec exec) = 0;
   virtual absl::Status LaunchGraph(GraphExec exec, Stream stream) = 0;
   virtual absl::Status WriteDot(Graph graph, const std::string& path) = 0;

@@ -3,6 +3,7 @@
 #define ONESTEP_RUNTIME_EXECUTABLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct StepInfo {
   double bytes = 0;            // read and written by one execution
 };
 
+// What a device was asked for by all runs so far.
+struct DeviceTraffic {
+  int64_t steps = 0, launches = 0;
+  int64_t to_device_bytes = 0, to_host_bytes = 0, copies = 0;
+  // Of to_device_bytes those copied while steps ran, not before.
+  int64_t in_steps_bytes = 0;
+};
+
 // A compiled graph: a flat list of steps over bound memory and one arena.
 //
 // Inputs, params and results of the graph are bound by name to the caller's
@@ -37,14 +46,23 @@ class Executable {
   // Binds input, param or result `name` to `data` (host memory of the
   // value's type). With `stride_bytes` != 0 the address advances by that much
   // after every step of Run: the way of learning rates, row indices and
-  // losses. Binding starts again at `data`. Results need not be bound.
+  // losses. Binding starts again at `data`, which holds the values of `steps`
+  // steps; 0: of those that Run is asked for. A device with memory of its own
+  // copies as many at once. Results need not be bound.
   // NotFound when the graph has no such value.
   virtual absl::Status Bind(absl::string_view name, void* data,
-                            int64_t stride_bytes = 0) = 0;
+                            int64_t stride_bytes = 0, int64_t steps = 0) = 0;
 
   // Runs `n` train steps one after the other. FailedPrecondition names the
   // first input or param that is not bound. Allocates nothing of our own.
   virtual absl::Status Run(int64_t n) = 0;
+
+  // A device with memory of its own keeps the params there. ParamsChanged: the
+  // caller wrote to the bound params, and the next Run takes them from there.
+  // ParamsToHost: writes them as they are now to the bound memory. On the CPU
+  // neither has anything to do.
+  virtual void ParamsChanged() {}
+  virtual absl::Status ParamsToHost() { return absl::OkStatus(); }
 
   // Runs only step `index` of the list, without advancing addresses.
   // REQUIRES: 0 <= index < steps().size().
@@ -63,6 +81,10 @@ class Executable {
   // The first step dispatches this many calls: steps().size() unless the
   // lowering launches several at once.
   virtual int64_t dispatches() const { return std::ssize(steps()); }
+
+  // How it was launched so far, and what was copied to and from a device's own
+  // memory; nullopt on the CPU.
+  virtual std::optional<DeviceTraffic> traffic() const { return std::nullopt; }
 };
 
 }  // namespace onestep

@@ -49,7 +49,7 @@ TeamProgram::TeamProgram(std::shared_ptr<Team> team,
 }
 
 absl::Status TeamProgram::Bind(absl::string_view name, void* data,
-                               int64_t stride_bytes) {
+                               int64_t stride_bytes, int64_t steps) {
   if (const auto it = params_.find(name); it != params_.end()) {
     if (stride_bytes != 0) {
       return absl::UnimplementedError(
@@ -60,7 +60,7 @@ absl::Status TeamProgram::Bind(absl::string_view name, void* data,
   }
   for (Worker& worker : workers_) {
     if (worker.results.find(name) != worker.results.end()) continue;
-    RETURN_IF_ERROR(worker.chain->Bind(name, data, stride_bytes));
+    RETURN_IF_ERROR(worker.chain->Bind(name, data, stride_bytes, steps));
   }
   return absl::OkStatus();
 }

@@ -65,7 +65,7 @@ class TeamProgram : public Executable {
               std::string plan);
 
   absl::Status Bind(absl::string_view name, void* data,
-                    int64_t stride_bytes) override;
+                    int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   // Unimplemented: the calls of a worker wait for those of the others.
   absl::Status RunStep(int index) override;

@@ -18,7 +18,7 @@ ALLOWED = {
     "compiler/lower/": r"compiler/(ir|lower)/|compiler/passes/partition\.h$"
                        r"|runtime/|kernels/",
     "compiler/": r"compiler/|runtime/",
-    "runtime/": r"runtime/|kernels/(launch|probe)\.h$",
+    "runtime/": r"runtime/|kernels/(launch|probe|probe_launch)\.h$",
     "kernels/": r"kernels/",
     "trainer/": r"trainer/|compiler/compiler\.h$|runtime/|kernels/probe\.h$",
 }

@@ -55,6 +55,7 @@ absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
     results.emplace(out.name, std::move(buffer));
   }
   RETURN_IF_ERROR(executable.Run(steps));
+  RETURN_IF_ERROR(executable.ParamsToHost());
   TensorMap values;
   for (const Output& out : graph.outputs()) {
     const auto& from = out.kind == Output::kUpdate ? leaves : results;

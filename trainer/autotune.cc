@@ -70,7 +70,45 @@ std::vector<int> ThreadCounts(const Config& config) {
   return counts;
 }
 
+// What a GPU may run the step as: the tiers that the flags leave open.
+std::vector<AutoCandidate> GpuCandidates(const Config& config) {
+  const CudaOptions& cuda = config.compile.cuda;
+  std::vector<std::pair<Dispatch, CudaTier>> ways = {
+      {Dispatch::kGraph, CudaTier::kT0}};
+  if (config.compile.fuse) {
+    ways = {{Dispatch::kSingle, CudaTier::kT3},
+            {Dispatch::kSingle, CudaTier::kT2},
+            {Dispatch::kGraph, CudaTier::kT1},
+            {Dispatch::kGraph, CudaTier::kT0}};
+  }
+  if (config.compile.dispatch == Dispatch::kOps) {
+    ways = {{Dispatch::kOps, cuda.tier == CudaTier::kAuto ? CudaTier::kT0
+                                                          : cuda.tier}};
+  }
+  std::vector<AutoCandidate> candidates;
+  for (const auto& [dispatch, tier] : ways) {
+    if (config.compile.dispatch != Dispatch::kAuto &&
+        config.compile.dispatch != dispatch) {
+      continue;
+    }
+    if (cuda.tier != CudaTier::kAuto && cuda.tier != tier) continue;
+    std::vector<CudaFirstLayer> layers = {cuda.first_layer};
+    if (cuda.first_layer == CudaFirstLayer::kAuto) {
+      layers = {CudaFirstLayer::kFma};
+      if (tier != CudaTier::kT0 && cuda.math == MathMode::kFp32) {
+        layers.push_back(CudaFirstLayer::kSplit);
+      }
+    }
+    for (const CudaFirstLayer layer : layers) {
+      candidates.push_back({dispatch, config.compile.threads,
+                            InputMode::kDense, tier, layer, 0});
+    }
+  }
+  return candidates;
+}
+
 std::vector<AutoCandidate> Candidates(const Config& config, double density) {
+  if (config.compile.device == Device::kGpu) return GpuCandidates(config);
   std::vector<Dispatch> dispatches = {config.compile.dispatch};
   if (config.compile.dispatch == Dispatch::kAuto) {
     dispatches = {Dispatch::kOps};
@@ -89,7 +127,8 @@ std::vector<AutoCandidate> Candidates(const Config& config, double density) {
   for (const Dispatch dispatch : dispatches) {
     for (const InputMode input : inputs) {
       for (const int threads : ThreadCounts(config)) {
-        candidates.push_back({dispatch, threads, input, 0});
+        candidates.push_back({dispatch, threads, input, CudaTier::kAuto,
+                              CudaFirstLayer::kAuto, 0});
       }
     }
   }
@@ -100,6 +139,8 @@ void Apply(const AutoCandidate& candidate, int64_t nonzeros, Config& config) {
   config.compile.dispatch = candidate.dispatch;
   config.compile.threads = candidate.threads;
   config.threads_auto = false;
+  config.compile.cuda.tier = candidate.tier;
+  config.compile.cuda.first_layer = candidate.first_layer;
   config.input = candidate.input;
   config.compile.sparse = {};
   if (config.input == InputMode::kSparse) {
@@ -206,6 +247,17 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
   json["batch"] = config.batch;
   json["density"] = absl::StrFormat("%.3f", density);
   json["device"] = NameOf(config.compile.device);
+  if (config.compile.device == Device::kGpu) {
+    const CudaOptions& cuda = config.compile.cuda;
+    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
+    ASSIGN_OR_RETURN(const CudaDevice device, api.Device());
+    json["gpu"] = device.ToString();
+    json["math"] = NameOf(cuda.math);
+    json["tier"] = NameOf(cuda.tier);
+    json["first_layer"] = NameOf(cuda.first_layer);
+    json["steps_per_launch"] = cuda.steps_per_launch;
+    json["device_data"] = cuda.table_limit_bytes;
+  }
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);
   json["kernels"] = NameOf(config.compile.kernels);
@@ -224,6 +276,8 @@ Json ToJson(const AutoChoice& choice) {
     json["candidates"].push_back({{"dispatch", NameOf(c.dispatch)},
                                   {"threads", c.threads},
                                   {"input", NameOf(c.input)},
+                                  {"tier", NameOf(c.tier)},
+                                  {"first_layer", NameOf(c.first_layer)},
                                   {"us", c.us}});
   }
   return json;
@@ -246,10 +300,14 @@ std::optional<AutoChoice> FromJson(const Json& json) {
     for (const Json& c : json.at("candidates")) {
       const auto dispatch = FromName<Dispatch>(c.at("dispatch"));
       const auto input = FromName<InputMode>(c.at("input"));
+      const auto tier = FromName<CudaTier>(c.at("tier"));
+      const auto first_layer = FromName<CudaFirstLayer>(c.at("first_layer"));
       const int threads = c.at("threads").get<int>();
-      if (!dispatch || !input || threads < 1) return std::nullopt;
-      choice.candidates.push_back(
-          {*dispatch, threads, *input, c.at("us").get<double>()});
+      if (!dispatch || !input || !tier || !first_layer || threads < 1) {
+        return std::nullopt;
+      }
+      choice.candidates.push_back({*dispatch, threads, *input, *tier,
+                                   *first_layer, c.at("us").get<double>()});
     }
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -313,6 +371,14 @@ std::optional<AutoChoice> KeptChoice(
 }  // namespace
 
 std::string FlagsOf(const AutoCandidate& candidate) {
+  if (candidate.tier != CudaTier::kAuto) {
+    return absl::StrCat(
+        "--dispatch ", NameOf(candidate.dispatch), " --tier ",
+        NameOf(candidate.tier),
+        candidate.tier == CudaTier::kT0
+            ? ""
+            : absl::StrCat(" --first-layer ", NameOf(candidate.first_layer)));
+  }
   return absl::StrCat("--dispatch ", NameOf(candidate.dispatch), " --threads ",
                       candidate.threads, " --input ", NameOf(candidate.input));
 }
@@ -321,15 +387,29 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
   AutoChoice choice;
   const int64_t nonzeros = CountNonzeros(data);
   choice.density = Density(data);
-  const AutoCandidate given = {config.compile.dispatch, config.compile.threads,
-                               config.input, 0};
-  // Elsewhere the lowering decides, or refuses.
-  if (config.compile.device != Device::kCpu) {
-    if (config.input == InputMode::kAuto) config.input = InputMode::kDense;
-    return choice;
+  const AutoCandidate given = {config.compile.dispatch,
+                               config.compile.threads,
+                               config.input,
+                               config.compile.cuda.tier,
+                               config.compile.cuda.first_layer,
+                               0};
+  // Before anything is timed, as the user may have asked for what cannot be.
+  if (config.compile.device == Device::kGpu) {
+    if (config.input == InputMode::kSparse) {
+      return absl::UnimplementedError("--input sparse on --device gpu");
+    }
+    const CudaOptions& cuda = config.compile.cuda;
+    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
+    RETURN_IF_ERROR(api.Device().status());
   }
   const std::vector<AutoCandidate> candidates =
       Candidates(config, choice.density);
+  if (candidates.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tier ", NameOf(given.tier), ": not with --dispatch ",
+                     NameOf(given.dispatch), " --fuse ",
+                     NameOf(config.compile.fuse)));
+  }
   if (candidates.size() == 1) {
     Apply(candidates[0], nonzeros, config);
     if (FlagsOf(candidates[0]) != FlagsOf(given)) {

@@ -16,6 +16,9 @@ struct AutoCandidate {
   Dispatch dispatch = Dispatch::kOps;
   int threads = 1;
   InputMode input = InputMode::kDense;
+  // On a GPU, where threads mean nothing; kAuto: not on one.
+  CudaTier tier = CudaTier::kAuto;
+  CudaFirstLayer first_layer = CudaFirstLayer::kAuto;
   double us = 0;  // a step, the fastest of some samples
 };
 
@@ -32,14 +35,14 @@ struct AutoChoice {
 // pixels not zero, nonzeros win by a quarter on Zen 5.
 inline constexpr double kSparseDensity = 0.7;
 
-// Settles --dispatch, --threads and --input where they are auto, by timing
-// the real step on `data`, and writes them into `config`. The choice is kept
+// Settles --dispatch, --threads and --input where they are auto, on a GPU
+// --dispatch, --tier and --first-layer, by timing the real step on `data`, and writes them into `config`. The choice is kept
 // in a file, by machine, graph, data density and version, so that a repeated
 // run makes the same and repeats its bits: $ONESTEP_CACHE, else
 // $XDG_CACHE_HOME/onestep, else ~/.cache/onestep, in it auto.json. A file that
 // cannot be read or written is said on stderr and does without.
 //
-// With a sparse input, given or chosen, config.compile.sparse says so.
+// Unavailable: there is no such GPU. With a sparse input, given or chosen, config.compile.sparse says so.
 // REQUIRES: config.model has widths.
 absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data);
 

@@ -34,7 +34,8 @@ const std::vector<Named<Verb>>& Names() {
   static const std::vector<Named<Verb>> names = {
       {"train", Verb::kTrain},     {"eval", Verb::kEval},
       {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
-      {"bench", Verb::kBench},     {"info", Verb::kInfo}};
+      {"bench", Verb::kBench},     {"info", Verb::kInfo},
+      {"probe", Verb::kProbe}};
   return names;
 }
 
@@ -132,6 +133,35 @@ const std::vector<Named<InputMode>>& Names() {
   return names;
 }
 
+template <>
+const std::vector<Named<MathMode>>& Names() {
+  static const std::vector<Named<MathMode>> names = {
+      {"fp32", MathMode::kFp32},
+      {"tf32", MathMode::kTf32},
+      {"bf16", MathMode::kBf16}};
+  return names;
+}
+
+template <>
+const std::vector<Named<CudaTier>>& Names() {
+  static const std::vector<Named<CudaTier>> names = {
+      {"auto", CudaTier::kAuto},
+      {"t0", CudaTier::kT0},
+      {"t1", CudaTier::kT1},
+      {"t2", CudaTier::kT2},
+      {"t3", CudaTier::kT3}};
+  return names;
+}
+
+template <>
+const std::vector<Named<CudaFirstLayer>>& Names() {
+  static const std::vector<Named<CudaFirstLayer>> names = {
+      {"auto", CudaFirstLayer::kAuto},
+      {"fma", CudaFirstLayer::kFma},
+      {"split", CudaFirstLayer::kSplit}};
+  return names;
+}
+
 nlohmann::ordered_json ConfigToJson(const Config& config) {
   nlohmann::ordered_json json;
   json["data"] = config.data;
@@ -157,6 +187,15 @@ nlohmann::ordered_json ConfigToJson(const Config& config) {
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);
   json["kernels"] = NameOf(config.compile.kernels);
+  if (config.compile.device == Device::kGpu) {
+    const CudaOptions& cuda = config.compile.cuda;
+    json["math"] = NameOf(cuda.math);
+    json["tier"] = NameOf(cuda.tier);
+    json["first_layer"] = NameOf(cuda.first_layer);
+    if (cuda.steps_per_launch > 0) {
+      json["steps_per_launch"] = cuda.steps_per_launch;
+    }
+  }
   json["threads"] = config.compile.threads;
   if (config.compile.affinity.kind != Affinity::kNone) {
     json["affinity"] = ToString(config.compile.affinity);

@@ -14,7 +14,15 @@
 
 namespace onestep {
 
-enum class Verb : uint8_t { kTrain, kEval, kPredict, kGraph, kBench, kInfo };
+enum class Verb : uint8_t {
+  kTrain,
+  kEval,
+  kPredict,
+  kGraph,
+  kBench,
+  kInfo,
+  kProbe
+};
 
 // What the first layer's products walk: every value of the input, or its
 // nonzeros. kAuto: the faster, by autotune.h.
@@ -48,6 +56,7 @@ struct Config {
   bool threads_auto = true;
   InputMode input = InputMode::kAuto;
   bool print_plan = false;
+  std::string cuda_graph;  // a file for the planned graph; "": none
 
   std::string out;  // a folder; "": nothing is saved
   bool force = false;
@@ -97,6 +106,12 @@ template <>
 const std::vector<Named<Kernels>>& Names();
 template <>
 const std::vector<Named<InputMode>>& Names();
+template <>
+const std::vector<Named<MathMode>>& Names();
+template <>
+const std::vector<Named<CudaTier>>& Names();
+template <>
+const std::vector<Named<CudaFirstLayer>>& Names();
 
 template <typename E>
 const char* NameOf(E value) {

@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   CompileOptions quiet = compile;
   quiet.dump_dir.clear();  // dumps show the train step
   quiet.sparse = {};
+  quiet.cuda.tier = CudaTier::kAuto;
   const int64_t tail = options.rows % kChunkRows;
   for (const int64_t batch :
        {options.rows < kChunkRows ? 0 : kChunkRows, tail}) {
@@ -54,6 +55,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
 
 absl::Status Evaluator::RunPart(Part& part, int64_t first_row, int64_t chunks) {
   Executable& executable = *part.compiled.executable;
+  executable.ParamsChanged();
   constexpr int64_t kFloat = sizeof(float);
   RETURN_IF_ERROR(executable.Bind("indices", indices_.data() + first_row,
                                   part.batch * sizeof(int32_t)));

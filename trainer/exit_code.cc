@@ -18,6 +18,7 @@ int ExitCodeOf(const absl::Status& status, int signal) {
       return kExitDiverged;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kResourceExhausted:
       return kExitUnavailable;
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
@@ -40,7 +41,7 @@ std::string ExitCodeHelp() {
       {kExitUsage, "usage: a wrong flag or value"},
       {kExitData, "data or model file missing or corrupt"},
       {kExitDiverged, "diverged: the loss or a weight was not finite"},
-      {kExitUnavailable, "device or lowering not available here"},
+      {kExitUnavailable, "device, memory or lowering not available here"},
       {kExitOutput, "output cannot be written"},
       {kExitSignal + SIGINT, "interrupted (SIGINT)"},
       {kExitSignal + SIGTERM, "terminated (SIGTERM)"},

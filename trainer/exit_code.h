@@ -23,7 +23,8 @@ enum ExitCode : int {
 };
 
 // InvalidArgument -> usage; NotFound, DataLoss -> data; OutOfRange ->
-// diverged; Unavailable, Unimplemented -> unavailable; FailedPrecondition,
+// diverged; Unavailable, Unimplemented, ResourceExhausted -> unavailable;
+// FailedPrecondition,
 // AlreadyExists, PermissionDenied -> output; Cancelled -> 128 + `signal`; any
 // other error -> internal.
 int ExitCodeOf(const absl::Status& status, int signal = SIGINT);

@@ -28,6 +28,7 @@ constexpr int64_t kMaxBatch = 1 << 20;
 constexpr int64_t kMaxEpochs = 1'000'000;
 constexpr int64_t kMaxSteps = 1'000'000'000;
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxStepsPerLaunch = 1024;
 constexpr int64_t kMaxSamples = 1'000'000;
 
 constexpr char kUsage[] =
@@ -39,6 +40,8 @@ constexpr char kUsage[] =
     "  trainer predict MODEL [IMAGES] [flags]     a label per image\n"
     "  trainer graph|bench|info [flags]           see the step, time it, see "
     "the machine\n"
+    "  trainer probe [--json]                     what a GPU's launches "
+    "cost\n"
     "  trainer VERB --help                        the flags of a verb\n";
 
 template <typename E>
@@ -84,6 +87,7 @@ class Flags {
   void AddOptimizer();
   void AddTraining();
   void AddCompile();
+  void AddGpu();
   void AddModelFile();
 
   void Value(const std::string& flag, const std::string& type,
@@ -125,7 +129,7 @@ Flags::Flags(Verb verb) {
   const bool builds = verb != Verb::kEval && verb != Verb::kPredict;
   const bool shows = verb == Verb::kGraph || verb == Verb::kBench;
   if (shows) config_.model.widths = {784, 128, 10};
-  if (verb != Verb::kInfo) {
+  if (verb != Verb::kInfo && verb != Verb::kProbe) {
     if (verb != Verb::kGraph) AddData();
     if (builds) AddModel();
     if (builds) AddOptimizer();
@@ -272,6 +276,46 @@ void Flags::AddCompile() {
   }
   if (config_.verb == Verb::kTrain) {
     Switch("--print-plan", &config_.print_plan, "Print the memory plan");
+  }
+  AddGpu();
+}
+
+void Flags::AddGpu() {
+  CudaOptions& cuda = config_.compile.cuda;
+  group_ = "GPU";
+  Choice("--math", &cuda.math, "How fp32 matrices are multiplied");
+  if (config_.verb == Verb::kEval || config_.verb == Verb::kPredict) return;
+  if (config_.verb != Verb::kBench) {  // which compares them
+    Choice("--tier", &cuda.tier,
+           "The step as library matmuls (t0), three kernels (t1), one kernel "
+           "(t2), one for many steps (t3)");
+    Choice("--first-layer", &cuda.first_layer,
+           "Of t1 to t3: fp32 multiply-adds, or exact products of bytes with "
+           "weights split into three bf16");
+  }
+  Value("--steps-per-launch", "N|auto",
+        "Train steps of one CUDA graph [auto: by the number of its nodes]",
+        [&cuda](const std::string& text) -> absl::Status {
+          if (text == "auto") {
+            cuda.steps_per_launch = 0;
+            return absl::OkStatus();
+          }
+          ASSIGN_OR_RETURN(cuda.steps_per_launch,
+                           ParseInteger(text, 1, kMaxStepsPerLaunch));
+          return absl::OkStatus();
+        });
+  Value("--device-data", "MIB",
+        "Device memory for the rows; of a larger table the rows come as steps "
+        "need them [what is free]",
+        [&cuda](const std::string& text) -> absl::Status {
+          ASSIGN_OR_RETURN(const int64_t mib, ParseInteger(text, 1, 1 << 24));
+          cuda.table_limit_bytes = mib << 20;
+          return absl::OkStatus();
+        });
+  if (config_.verb == Verb::kTrain || config_.verb == Verb::kGraph) {
+    Text("--dump-cuda-graph", "FILE", &config_.cuda_graph,
+         "Write the planned CUDA graph there, for Graphviz; where a GPU is, "
+         "CUDA's own drawing beside it");
   }
 }
 
@@ -432,7 +476,7 @@ absl::Status Flags::CheckFiles() {
 
 absl::Status Flags::CheckTogether() const {
   if (config_.verb == Verb::kEval || config_.verb == Verb::kPredict ||
-      config_.verb == Verb::kInfo) {
+      config_.verb == Verb::kInfo || config_.verb == Verb::kProbe) {
     return absl::OkStatus();
   }
   for (const char* flag : {"--momentum", "--nesterov"}) {

@@ -6,6 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "runtime/cuda_program.h"
+#include "runtime/status.h"
+#include "trainer/output_dir.h"
 
 namespace onestep {
 namespace {
@@ -35,7 +38,30 @@ std::string TeamText(const Compiled& compiled) {
       PrintGraph(team.worker));
 }
 
+// The launch's nodes, and what else was tried.
+std::string CudaText(const Compiled& compiled) {
+  if (!compiled.cuda) return "";
+  const CudaReport& cuda = *compiled.cuda;
+  std::string text = absl::StrCat("\nnodes of a launch, tier ",
+                                  ToString(cuda.tier), ", ", cuda.device, "\n");
+  for (const std::string& note : cuda.notes) {
+    absl::StrAppend(&text, "  refused: ", note, "\n");
+  }
+  return absl::StrCat(text, cuda.nodes);
+}
+
 }  // namespace
+
+absl::Status WriteCudaGraph(const std::string& file, const Compiled& compiled) {
+  if (file.empty()) return absl::OkStatus();
+  if (!compiled.cuda) {
+    return absl::InvalidArgumentError("--dump-cuda-graph: want --device gpu");
+  }
+  RETURN_IF_ERROR(WriteTextFile(file, compiled.cuda->nodes_dot));
+  CudaProgram& program = *compiled.cuda->program;
+  if (!program.has_device() || !program.has_graph()) return absl::OkStatus();
+  return program.WriteDot(file + ".cuda");
+}
 
 std::string PassesText(const std::vector<PassRecord>& passes) {
   std::string text;
@@ -84,6 +110,7 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
       "graph before the passes\n", before, "\n", PassesText(compiled.passes),
       TeamText(compiled), "\nmemory plan\n", executable.plan(),
       "\nsteps: ", executable.lowering(), "\n", StepsText(executable.steps()),
+      CudaText(compiled),
       "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
       executable.steps().size(), " steps\n");
 }

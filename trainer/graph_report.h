@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "compiler/compiler.h"
 
@@ -19,6 +20,11 @@ namespace onestep {
 // REQUIRES: compiled with keep_text.
 std::string GraphReport(const std::string& before, const Compiled& compiled,
                         int64_t unfused_ops, absl::string_view title);
+
+// Writes the planned CUDA graph to `file`, for Graphviz, and, where a GPU is,
+// CUDA's own drawing to `file`.cuda. Nothing when `file` is "".
+// InvalidArgument when the step is on no GPU.
+absl::Status WriteCudaGraph(const std::string& file, const Compiled& compiled);
 
 // The passes alone, a paragraph each.
 std::string PassesText(const std::vector<PassRecord>& passes);

@@ -34,6 +34,8 @@ absl::Status RunVerb(const Config& config, Console& console) {
       return RunBench(config, console);
     case Verb::kInfo:
       return RunInfo(config, console);
+    case Verb::kProbe:
+      return RunProbe(config, console);
   }
   return absl::InternalError("unknown verb");
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,9 @@ constexpr double kMaxRetakeSeconds = 10;
 // Of the peak before the first sample, besides one between any two.
 constexpr int kPeakSamples = 30;
 
+// Steps that are waited for one by one, on a GPU.
+constexpr int kSyncedSteps = 200;
+
 // The way that the others are compared with.
 constexpr char kFused[] = "fused";
 
@@ -77,6 +81,40 @@ std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
           {"single_sparse", sparse}};
 }
 
+// Every tier and way to launch it; "fused" is T0 as one graph.
+std::vector<WayOptions> GpuWaysOf(const Config& config) {
+  CompileOptions base = config.compile;
+  base.dump_dir.clear();
+  const auto way = [&base](Dispatch dispatch, bool fuse, CudaTier tier,
+                           CudaFirstLayer first_layer) {
+    CompileOptions options = base;
+    options.dispatch = dispatch;
+    options.fuse = fuse;
+    options.cuda.tier = tier;
+    options.cuda.first_layer = first_layer;
+    return options;
+  };
+  constexpr auto kFma = CudaFirstLayer::kFma;
+  constexpr auto kSplit = CudaFirstLayer::kSplit;
+  std::vector<WayOptions> ways = {
+      {"unfused_ops", way(Dispatch::kOps, false, CudaTier::kT0, kFma)},
+      {"unfused", way(Dispatch::kGraph, false, CudaTier::kT0, kFma)},
+      {"t0_ops", way(Dispatch::kOps, true, CudaTier::kT0, kFma)},
+      {kFused, way(Dispatch::kGraph, true, CudaTier::kT0, kFma)},
+      {"t1_ops", way(Dispatch::kOps, true, CudaTier::kT1, kFma)},
+      {"t1", way(Dispatch::kGraph, true, CudaTier::kT1, kFma)},
+      {"t2", way(Dispatch::kSingle, true, CudaTier::kT2, kFma)},
+      {"t3", way(Dispatch::kSingle, true, CudaTier::kT3, kFma)}};
+  if (base.cuda.math == MathMode::kFp32) {
+    ways.insert(
+        ways.end(),
+        {{"t1_split", way(Dispatch::kGraph, true, CudaTier::kT1, kSplit)},
+         {"t2_split", way(Dispatch::kSingle, true, CudaTier::kT2, kSplit)},
+         {"t3_split", way(Dispatch::kSingle, true, CudaTier::kT3, kSplit)}});
+  }
+  return ways;
+}
+
 // High enough that a wrong gradient shows in the losses of the check.
 float CheckRate(OptimizerKind optimizer) {
   switch (optimizer) {
@@ -104,9 +142,12 @@ class StepBench {
   absl::Status Create(const Config& config, const Dataset& data, int64_t batch,
                       std::vector<std::string>& refused);
   // The largest relative difference of two losses.
-  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer);
+  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer,
+                                     double tolerance);
   absl::Status WarmUp();
-  absl::Status Sample(Random& random, PeakProbe& peak);
+  absl::Status Sample(Random& random);
+  // The host waits for each step.
+  absl::Status TimeSynced();
   std::vector<WayResult> Results(double flops) const;
   int64_t interrupted() const { return interrupted_; }
 
@@ -116,6 +157,7 @@ class StepBench {
     std::unique_ptr<StepSession> session;
     int64_t steps = 1;  // of a sample
     std::vector<double> us;
+    double synced_us = 0;
   };
 
   // Microseconds per step.
@@ -130,10 +172,12 @@ class StepBench {
 absl::Status StepBench::Create(const Config& config, const Dataset& data,
                                int64_t batch,
                                std::vector<std::string>& refused) {
-  for (const WayOptions& way : WaysOf(config, data)) {
+  const bool gpu = config.compile.device == Device::kGpu;
+  for (const WayOptions& way : gpu ? GpuWaysOf(config) : WaysOf(config, data)) {
     absl::StatusOr<std::unique_ptr<StepSession>> session = StepSession::Create(
         config.model, config.optimizer, way.compile, data, batch);
-    const bool needed = way.compile.dispatch != Dispatch::kSingle;
+    const bool needed = gpu ? way.compile.cuda.tier == CudaTier::kT0
+                            : way.compile.dispatch != Dispatch::kSingle;
     if (absl::IsUnimplemented(session.status()) && !needed) {
       refused.push_back(
           absl::StrCat(way.name, ": ", session.status().message()));
@@ -145,7 +189,8 @@ absl::Status StepBench::Create(const Config& config, const Dataset& data,
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer) {
+absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer,
+                                               double tolerance) {
   for (Way& way : ways_) {
     RETURN_IF_ERROR(way.session->Reset(CheckRate(optimizer)));
   }
@@ -159,10 +204,10 @@ absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer) {
           std::abs(got - want) / std::max(std::abs(want), kLossFloor);
       largest = std::max(largest, difference);
       // Written so that nan is refused.
-      if (difference <= kLossTolerance) continue;
+      if (difference <= tolerance) continue;
       return absl::InternalError(
           absl::StrCat("bench: step ", step, ": want the ", ways_[0].name,
-                       " loss ", want, " within a share of ", kLossTolerance,
+                       " loss ", want, " within a share of ", tolerance,
                        ", got the ", way.name, " loss ", got));
     }
   }
@@ -209,12 +254,26 @@ absl::StatusOr<double> StepBench::TimeUndisturbed(Way& way) {
   return fastest;
 }
 
-absl::Status StepBench::Sample(Random& random, PeakProbe& peak) {
+absl::Status StepBench::Sample(Random& random) {
   for (const int32_t i : random.Permutation(std::ssize(ways_))) {
     ASSIGN_OR_RETURN(const double us, TimeUndisturbed(ways_[i]));
     ways_[i].us.push_back(us);
   }
-  peak.Sample();
+  return absl::OkStatus();
+}
+
+absl::Status StepBench::TimeSynced() {
+  for (Way& way : ways_) {
+    std::vector<double> us;
+    for (int i = 0; i < kSyncedSteps; ++i) {
+      const Clock::time_point start = Clock::now();
+      RETURN_IF_ERROR(way.session->Run(1));
+      us.push_back(
+          std::chrono::duration<double, std::micro>(Clock::now() - start)
+              .count());
+    }
+    way.synced_us = Median(us);
+  }
   return absl::OkStatus();
 }
 
@@ -228,7 +287,8 @@ std::vector<WayResult> StepBench::Results(double flops) const {
     const Executable& executable = way.session->executable();
     result.name = way.name;
     result.times = {Median(way.us), Percentile(way.us, 0.05),
-                    Percentile(way.us, 0.95), executable.dispatches()};
+                    Percentile(way.us, 0.95), executable.dispatches(),
+                    way.synced_us};
     result.ratio = RatioOfMedians(way.us, fused->us);
     result.gflops = flops / result.times.median_us * 1e-3;
     result.lowering = executable.lowering();
@@ -237,6 +297,12 @@ std::vector<WayResult> StepBench::Results(double flops) const {
 }
 
 }  // namespace
+
+double LossTolerance(const Config& config) {
+  const bool fp32 = config.compile.device == Device::kCpu ||
+                    config.compile.cuda.math == MathMode::kFp32;
+  return fp32 ? 1e-3 : 5e-2;
+}
 
 const WayResult& BenchRow::Way(absl::string_view name) const {
   const auto it =
@@ -261,18 +327,25 @@ absl::StatusOr<BenchRow> BenchStep(
   StepBench bench;
   RETURN_IF_ERROR(bench.Create(config, data, batch, row.refused));
   ASSIGN_OR_RETURN(row.loss_difference,
-                   bench.CheckLosses(config.optimizer.kind));
+                   bench.CheckLosses(config.optimizer.kind,
+                                     LossTolerance(config)));
   progress("warm up");
   RETURN_IF_ERROR(bench.WarmUp());
-  PeakProbe peak(config.compile.threads);
-  for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
+  std::optional<PeakProbe> peak;
+  if (config.compile.device == Device::kGpu) {
+    RETURN_IF_ERROR(bench.TimeSynced());
+  } else {
+    peak.emplace(config.compile.threads);
+    for (int i = 0; i < kPeakSamples; ++i) peak->Sample();
+  }
   Random random(/*seed=*/1);
   for (int64_t i = 0; i < config.samples; ++i) {
     progress(absl::StrCat("sample ", i + 1, " of ", config.samples));
-    RETURN_IF_ERROR(bench.Sample(random, peak));
+    RETURN_IF_ERROR(bench.Sample(random));
+    if (peak) peak->Sample();
   }
   row.ways = bench.Results(TextbookFlops(config.model, batch));
-  row.peak_gflops = peak.best_gflops();
+  if (peak) row.peak_gflops = peak->best_gflops();
   row.interrupted = bench.interrupted();
   return row;
 }

@@ -25,6 +25,8 @@ namespace onestep {
 struct StepTimes {
   double median_us = 0, p5_us = 0, p95_us = 0;
   int64_t dispatches = 0;  // per step
+  // On a GPU: when the host waits for each step; 0: not measured.
+  double synced_us = 0;
 };
 
 struct WayResult {
@@ -39,7 +41,8 @@ struct BenchRow {
   int64_t batch = 0;
   std::vector<WayResult> ways;
   std::vector<std::string> refused;  // "single: ..." ways that cannot be run
-  double peak_gflops = 0;      // the best of samples between those of the steps
+  // The best of samples between those of the steps; 0 on a GPU.
+  double peak_gflops = 0;
   double loss_difference = 0;  // the largest of the check, relative
   int64_t interrupted = 0;     // tries during which the kernel took a core
 
@@ -48,9 +51,10 @@ struct BenchRow {
 };
 
 // Steps of each way that must have the same losses before anything is timed,
-// and how far these may be apart, relative: sums are taken in other orders.
+// and how far these may be apart, relative: sums are taken in other orders, and
+// tf32 and bf16 have 10 and 7 bits.
 inline constexpr int kCheckedSteps = 20;
-inline constexpr double kLossTolerance = 1e-3;
+double LossTolerance(const Config& config);
 // The learning rate while timing: weights hardly move in a million steps.
 inline constexpr float kTimingRate = 1e-6f;
 

@@ -60,6 +60,7 @@ absl::Status StepSession::Reset(float lr) {
   for (Tensor& state : states_) {
     std::memset(state.data.data(), 0, state.data.bytes());
   }
+  executable().ParamsChanged();
   std::fill(lrs_.begin(), lrs_.end(), lr);
   epochs_done_ = 0;
   return StartEpoch(1);
@@ -70,15 +71,16 @@ absl::Status StepSession::StartEpoch(int64_t first_step_number) {
   std::iota(step_numbers_.begin(), step_numbers_.end(),
             static_cast<float>(first_step_number));
   constexpr int64_t kFloat = sizeof(float);
-  Executable& steps = executable();
-  RETURN_IF_ERROR(
-      steps.Bind("indices", order_.data(), batch_ * sizeof(int32_t)));
-  RETURN_IF_ERROR(steps.Bind("lr", lrs_.data(), kFloat));
+  const auto bind = [this](const char* name, void* data, int64_t stride) {
+    return executable().Bind(name, data, stride, steps_per_epoch_);
+  };
+  RETURN_IF_ERROR(bind("indices", order_.data(), batch_ * sizeof(int32_t)));
+  RETURN_IF_ERROR(bind("lr", lrs_.data(), kFloat));
   if (compiled_.graph.FindLeaf("step") != nullptr) {
-    RETURN_IF_ERROR(steps.Bind("step", step_numbers_.data(), kFloat));
+    RETURN_IF_ERROR(bind("step", step_numbers_.data(), kFloat));
   }
-  RETURN_IF_ERROR(steps.Bind("loss", losses_.data(), kFloat));
-  return steps.Bind("correct", corrects_.data(), kFloat);
+  RETURN_IF_ERROR(bind("loss", losses_.data(), kFloat));
+  return bind("correct", corrects_.data(), kFloat);
 }
 
 absl::Status StepSession::Run(int64_t steps) {

@@ -135,10 +135,23 @@ absl::Status TrainLoop::RunSteps(const Range& range) {
   if (range.count > 0 && end > full_steps_) {
     RETURN_IF_ERROR(RunPart(tail_, {full_steps_, 1}));
   }
+  return newest_ == nullptr ? absl::OkStatus()
+                            : newest_->compiled.executable->ParamsToHost();
+}
+
+// Before `part` runs, where the params are not on the host alone.
+absl::Status TrainLoop::TakeParams(Part& part) {
+  if (newest_ == &part) return absl::OkStatus();
+  if (newest_ != nullptr) {
+    RETURN_IF_ERROR(newest_->compiled.executable->ParamsToHost());
+  }
+  part.compiled.executable->ParamsChanged();
+  newest_ = &part;
   return absl::OkStatus();
 }
 
 absl::Status TrainLoop::RunPart(Part& part, const Range& range) {
+  RETURN_IF_ERROR(TakeParams(part));
   Executable& executable = *part.compiled.executable;
   constexpr int64_t kFloat = sizeof(float);
   const int64_t first = range.first;
@@ -163,6 +176,7 @@ void TrainLoop::Save() {
 }
 
 void TrainLoop::Restore() {
+  newest_ = nullptr;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     std::memcpy(tensors_[i]->data.data(), saved_[i].data(), saved_[i].bytes());
   }

@@ -75,6 +75,7 @@ class TrainLoop {
                                    int64_t batch, bool dump);
   void StartEpoch(int64_t epoch);
   absl::Status RunPart(Part& part, const Range& range);
+  absl::Status TakeParams(Part& part);
   absl::Status RunSteps(const Range& range);
   absl::Status CheckFinite(const Range& range);
   EpochResult Summarize(int64_t epoch, double seconds) const;
@@ -87,6 +88,7 @@ class TrainLoop {
   Schedule schedule_;
   int64_t epoch_ = 0;
   Part full_, tail_;
+  Part* newest_ = nullptr;  // whose params are the newest; null: the host's
   int64_t full_steps_ = 0;  // of an epoch
   int64_t steps_done_ = 0;
   int64_t slice_steps_ = 1;

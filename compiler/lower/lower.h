@@ -8,10 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
+#include "compiler/lower/cuda_options.h"
 #include "compiler/lower/memory_plan.h"
 #include "compiler/passes/partition.h"
 #include "runtime/affinity.h"
 #include "runtime/chain.h"
+#include "runtime/cuda_program.h"
 #include "runtime/executable.h"
 #include "runtime/onednn.h"
 
@@ -54,8 +56,32 @@ const char* TeamMatMulLibrary();
 absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
                                         const TeamOptions& options);
 
-// Unavailable with the reason, when there is no GPU to run on.
-absl::StatusOr<std::unique_ptr<Executable>> LowerToCuda(const Graph& graph);
+// Which launches: any, the best by tier; each op by itself; a graph of them;
+// one kernel for whole steps.
+enum class CudaWay : uint8_t { kAuto, kOps, kGraph, kSingle };
+
+struct CudaRequest {
+  CudaWay way = CudaWay::kAuto;
+  bool fuse = true;     // whether graph is a fused one
+  bool library = true;  // matmuls by cuBLASLt; else our own kernel
+};
+
+struct LoweredCuda {
+  std::unique_ptr<CudaProgram> program;
+  CudaTier tier = CudaTier::kT0;
+  std::string device;
+  std::string nodes;      // of a launch, in words (cuda_report.h)
+  std::string nodes_dot;  // and for Graphviz
+  // What was refused on the way here, tiers and epilogues, and why.
+  std::vector<std::string> notes;
+};
+
+// Unavailable with the reason, when there is no GPU to run on and the plan
+// alone was not asked for; Unimplemented when no allowed tier takes the graph.
+// Adds copying nodes to `graph` where outputs need them.
+absl::StatusOr<LoweredCuda> LowerToCuda(Graph& graph,
+                                        const CudaRequest& request,
+                                        const CudaOptions& options);
 
 // ---- the two kernel sets of a chain ----------------------------------------
 

@@ -14,7 +14,7 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(const Graph& graph) : graph_(graph) {
+  Planner(const Graph& graph, bool reuse) : graph_(graph), reuse_(reuse) {
     for (int i = 0; i < graph.size(); ++i) position_[Node(i)] = i;
     end_ = graph.size();
   }
@@ -180,12 +180,14 @@ class Planner {
   }
 
   bool LiveTogether(int a, int b) const {
+    if (!reuse_) return true;
     const auto& x = plan_.lifetimes[a];
     const auto& y = plan_.lifetimes[b];
     return x.first <= y.last && y.first <= x.last;
   }
 
   const Graph& graph_;
+  const bool reuse_;
   std::map<const onestep::Node*, int> position_;
   int end_ = 0;
   std::vector<bool> in_arena_;
@@ -216,7 +218,9 @@ absl::Status SeparateOutputs(Graph& graph) {
   return absl::OkStatus();
 }
 
-MemoryPlan PlanMemory(const Graph& graph) { return Planner(graph).Run(); }
+MemoryPlan PlanMemory(const Graph& graph, bool reuse) {
+  return Planner(graph, reuse).Run();
+}
 
 std::string MemoryPlan::ToString(const Graph& graph) const {
   std::string text = absl::StrFormat("%12s %12s  %-9s %s\n", "offset", "bytes",

@@ -47,8 +47,10 @@ struct MemoryPlan {
 // a slot. InvalidArgument when such an output is not f32.
 absl::Status SeparateOutputs(Graph& graph);
 
+// Without `reuse` no two values share bytes but where one is made in place, so
+// that nodes that are not one another's operands can run side by side.
 // REQUIRES: a verified graph after SeparateOutputs.
-MemoryPlan PlanMemory(const Graph& graph);
+MemoryPlan PlanMemory(const Graph& graph, bool reuse = true);
 
 }  // namespace onestep
 

@@ -37,9 +37,7 @@ ONESTEP_DEVICE void Move(void* to, const void* from, int64_t bytes,
   }
 }
 
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void StepBoundary(BoundaryParams p) {
+ONESTEP_KERNEL(kBoundaryThreads) void StepBoundary(BoundaryParams p) {
   Begin();
   const int64_t step = p.control->step;
   const int64_t next = step + p.advance;
@@ -65,9 +63,7 @@ struct AdvanceArgs {
   int64_t steps;
 };
 
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void Advance(AdvanceArgs args) {
+ONESTEP_KERNEL(kWarpSize) void Advance(AdvanceArgs args) {
   Begin();
   if (dev::ThreadIndex().x == 0) args.control->step += args.steps;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel families share: how threads are laid over elements and over
 // rows, sums in a fixed order, activations. A kernel has the name of its
-// launcher, of which it is an overload: a template of one struct of arguments.
+// launcher, of which it is an overload that takes one struct. The .cuh of a
+// family is included by its .cu only.
 #ifndef ONESTEP_KERNELS_CUDA_COMMON_CUH_
 #define ONESTEP_KERNELS_CUDA_COMMON_CUH_
 
@@ -20,11 +21,12 @@ inline constexpr uint32_t kThreads = 256;  // of a block, unless said
 // ---- the host's side -------------------------------------------------------
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The least power of two that is not below n, or `max` (a power of two).
-constexpr uint32_t PowerOfTwo(int64_t n, uint32_t max) {
-  uint32_t power = 1;
-  while (power < n && power < max) power *= 2;
-  return power;
+// Threads side by side are a power of two, of which kernels get the logarithm:
+// of the least that is not below n, or of `max`.
+constexpr uint32_t Log2Threads(int64_t n, uint32_t max) {
+  uint32_t log2 = 0;
+  while (1u << log2 < max && 1u << log2 < n) ++log2;
+  return log2;
 }
 
 // `blocks` by `threads`; every kernel begins with Begin, so that it `waits`.
@@ -102,11 +104,7 @@ struct RowLayout {
 };
 
 inline RowLayout LayOut(int64_t rows, int64_t pieces) {
-  RowLayout layout = {rows, pieces, 0};
-  while ((1u << layout.log2_threads) < PowerOfTwo(pieces, kThreads)) {
-    ++layout.log2_threads;
-  }
-  return layout;
+  return {rows, pieces, Log2Threads(pieces, kThreads)};
 }
 
 inline Launch OverRows(Launch launch, const RowLayout& layout) {
@@ -149,23 +147,25 @@ ONESTEP_DEVICE float MaxOfLanes(float x, uint32_t lanes) {
 inline constexpr uint32_t kSumThreads = 512;
 inline constexpr int64_t kSumFloats = kSumThreads + 4;
 
-inline uint32_t SumLanes(int64_t cols) { return PowerOfTwo(cols, kWarpSize); }
+inline uint32_t Log2Lanes(int64_t cols) { return Log2Threads(cols, kWarpSize); }
 
 // For each column of [begin, end): the sum of use(row, col, load(row, col))
 // over the rows, given to done(col, sum) by one thread. By all threads of the
-// block, `lanes` (SumLanes(end - begin)) to a row. `shared`: kSumThreads.
+// block, 2^log2_lanes (Log2Lanes(end - begin)) to a row. `shared`: kSumThreads.
 template <class LoadF, class Use, class Done>
 ONESTEP_DEVICE void SumColumns(int64_t rows, int64_t begin, int64_t end,
-                               uint32_t lanes, float* shared, LoadF load,
+                               uint32_t log2_lanes, float* shared, LoadF load,
                                Use use, Done done) {
   // So many loads are under way at once: `use` may store.
   constexpr int kAhead = 4;
   const uint32_t t = dev::ThreadIndex().x, threads = dev::BlockDim().x;
-  const uint32_t step = threads / lanes;
-  for (int64_t col = begin + t % lanes; col - t % lanes < end; col += lanes) {
+  const uint32_t lanes = 1u << log2_lanes, step = threads >> log2_lanes;
+  const uint32_t lane = t & (lanes - 1);
+  for (int64_t col = begin + lane; col - lane < end; col += lanes) {
     float sum = 0;
-    for (int64_t r = t / lanes; r < rows && col < end; r += kAhead * step) {
-      decltype(load(r, col)) x[kAhead];
+    for (int64_t r = t >> log2_lanes; r < rows && col < end;
+         r += kAhead * step) {
+      decltype(load(r, col)) x[kAhead] = {};
       ONESTEP_UNROLL
       for (int u = 0; u < kAhead; ++u) {
         if (r + u * step < rows) x[u] = load(r + u * step, col);
@@ -239,10 +239,9 @@ inline int64_t PartSumsBytes(const Parts& parts, int64_t across, int64_t cols) {
 }
 
 // Whether this block is the last of `blocks` to come here, which leaves the
-// counter 0; it then sees what all of them wrote before.
+// counter 0; it then sees what all of them wrote before their last SyncBlock.
 ONESTEP_DEVICE bool LastToArrive(uint32_t* counter, uint32_t blocks,
                                  uint32_t* shared) {
-  dev::SyncBlock();
   if (dev::ThreadIndex().x == 0) {
     const bool last = dev::AddAcqRel(counter, 1) == blocks - 1;
     if (last) *counter = 0;
@@ -257,11 +256,11 @@ ONESTEP_DEVICE bool LastToArrive(uint32_t* counter, uint32_t blocks,
 template <class LoadF, class Use, class Done>
 ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
                                 int64_t part, int64_t rows, int64_t begin,
-                                int64_t end, uint32_t lanes, float* shared,
+                                int64_t end, uint32_t log2_lanes, float* shared,
                                 LoadF load, Use use, Done done) {
   const int64_t cols = sums.cols;
   const bool alone = sums.parts.count == 1;
-  SumColumns(rows, begin, end, lanes, shared, load, use,
+  SumColumns(rows, begin, end, log2_lanes, shared, load, use,
              [&](int64_t col, float sum) {
                if (alone) return done(col, sum);
                sums.partial[part * cols + col] = sum;
@@ -272,7 +271,7 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
     return;
   }
   SumColumns(
-      sums.parts.count, begin, end, lanes, shared + 1,
+      sums.parts.count, begin, end, log2_lanes, shared + 1,
       [&](int64_t p, int64_t col) {
         return dev::LoadL2(sums.partial + p * cols + col);
       },

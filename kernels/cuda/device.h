@@ -25,9 +25,11 @@
 
 #include "kernels/launch.h"
 
-// What each of the two headers below defines:
+// What each of the two headers below defines; ONESTEP_LAUNCH, SyncGrid, Vec and
+// LoadVec are the same for both and follow them:
 //
-//   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds
+//   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds;
+//       (max_threads, 1): registers for one block a multiprocessor
 //   ONESTEP_DEVICE                 marks a function kernels call: inlined
 //   ONESTEP_UNROLL                 before a for: unrolled
 //   ONESTEP_LAUNCH(kernel, args)   a Launch with name, kernel and args set
@@ -72,7 +74,9 @@
 //   uint32_t AddAcqRel(uint32_t*, uint32_t);         // gives the old value
 //   uint32_t LoadSystem(const uint32_t*);            // relaxed, host-visible
 //   void StoreSystem(uint32_t*, uint32_t);           // release, host-visible
-//   void SyncGrid(uint32_t* counter, uint32_t phase);  // cooperative launches
+//   void SyncGrid(uint32_t* counter, uint32_t phase);  // cooperative launches:
+//                            // *counter is 0 before, the phases are 0, 1, ...
+//   void RequireCooperative();           // for SyncGrid
 //
 //   uint64_t Nanoseconds();              // %globaltimer
 //   [[noreturn]] void Trap();
@@ -91,13 +95,17 @@
 //   void MmaBf16(float d[4], const uint32_t a[4], const uint32_t b[2]);
 //   uint32_t PackBf16(float low, float high);   // rounded to nearest even
 //   float Bf16ToFloat(uint32_t bits);           // of the low half
+//   // Bytes i and i + 1 of a word, or byte i of two, as numbers, exactly.
+//   uint32_t BytesToBf16(uint32_t word, int i);
+//   uint32_t BytesToBf16(uint32_t low, uint32_t high, int i);
 //
-//   // Read once, not kept in the first-level cache / read-only data.
-//   T LoadReadOnly(const T*); T LoadL2(const T*);
+//   // Of 1, 2, 4, 8 or 16 bytes, aligned to that.
+//   T LoadReadOnly(const T*);  // no thread writes it while the kernel runs
+//   T LoadL2(const T*);        // past the first-level cache
 //
 //   // Aligned groups, moved by one load or store: Vec<float, 4> and its like.
 //   template <typename T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
-//   T LoadVec / plain dereference of a Vec pointer.
+//   Vec<T, N> LoadVec<N>(const T*);      // LoadReadOnly
 //
 //   float Exp(float), Log(float), Tanh(float), Erf(float), Sqrt(float),
 //   Fma(a, b, c), Max, Min: fp32-accurate, no fast-math.
@@ -110,11 +118,13 @@
 #endif
 
 // A kernel with a comma goes in parentheses: ONESTEP_LAUNCH((Scale<4, 2>), a).
-#define ONESTEP_LAUNCH(kernel, args)                                     \
-  ([](const auto& launch_args) {                                         \
-    static constexpr auto kName = ::onestep::dev::KernelName(#kernel);   \
-    return ::onestep::dev::MakeLaunch(kName.text, &kernel, launch_args); \
-  }(args))
+#define ONESTEP_LAUNCH(kernel, args)                                       \
+  ::onestep::dev::MakeLaunch(                                              \
+      [] {                                                                 \
+        static constexpr auto kName = ::onestep::dev::KernelName(#kernel); \
+        return kName.text;                                                 \
+      }(),                                                                 \
+      &kernel, args)
 
 namespace onestep::dev {
 
@@ -128,7 +138,6 @@ ONESTEP_DEVICE Vec<T, N> LoadVec(const T* p) {
   return LoadReadOnly(reinterpret_cast<const Vec<T, N>*>(p));
 }
 
-// `counter` is 0 before the launch; phase: 0, 1, ... in the launch.
 ONESTEP_DEVICE void SyncGrid(uint32_t* counter, uint32_t phase) {
   RequireCooperative();
   SyncBlock();

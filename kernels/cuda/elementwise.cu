@@ -97,10 +97,10 @@ Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
 Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols,
                   void* workspace) {
   const ColumnSumArgs args = {
-      Act::kNone, nullptr,        x,
-      nullptr,    nullptr,        y,
-      rows,       SumLanes(cols), ColumnSums(rows, cols, workspace)};
-  return OverTiles(ONESTEP_LAUNCH(ReduceRows<kSumThreads>, args), args);
+      Act::kNone, nullptr,         x,
+      nullptr,    nullptr,         y,
+      rows,       Log2Lanes(cols), ColumnSums(rows, cols, workspace)};
+  return OverTiles(ONESTEP_LAUNCH(ReduceRows, args), args);
 }
 
 Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
@@ -114,9 +114,9 @@ Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
                               b,
                               db,
                               rows,
-                              SumLanes(cols),
+                              Log2Lanes(cols),
                               ColumnSums(rows, cols, workspace)};
-  return OverTiles(ONESTEP_LAUNCH(ActivationGrad<kSumThreads>, args), args);
+  return OverTiles(ONESTEP_LAUNCH(ActivationGrad, args), args);
 }
 
 }  // namespace onestep::cuda

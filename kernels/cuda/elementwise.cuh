@@ -120,7 +120,7 @@ struct ColumnSumArgs {
   const float* b;       // [cols] or null
   float* db;            // [cols]
   int64_t rows;
-  uint32_t lanes;
+  uint32_t log2_lanes;
   PartSums sums;
 };
 
@@ -133,7 +133,7 @@ ONESTEP_DEVICE void SumTile(const ColumnSumArgs& args, LoadF load, Use use) {
   const int64_t first = part * args.sums.parts.rows;
   SumAllParts(
       args.sums, tile, part, dev::Min(args.sums.parts.rows, args.rows - first),
-      begin, dev::Min(begin + kWarpSize, cols), args.lanes,
+      begin, dev::Min(begin + kWarpSize, cols), args.log2_lanes,
       reinterpret_cast<float*>(dev::Shared()),
       [&](int64_t r, int64_t c) { return load((first + r) * cols + c); },
       [&](int64_t r, int64_t c, auto x) {
@@ -144,18 +144,14 @@ ONESTEP_DEVICE void SumTile(const ColumnSumArgs& args, LoadF load, Use use) {
       });
 }
 
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void ReduceRows(ColumnSumArgs args) {
+ONESTEP_KERNEL(kSumThreads) void ReduceRows(ColumnSumArgs args) {
   Begin();
   SumTile(
       args, [&](int64_t i) { return args.dy[i]; },
       [](int64_t, float x) { return x; });
 }
 
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void ActivationGrad(ColumnSumArgs args) {
+ONESTEP_KERNEL(kSumThreads) void ActivationGrad(ColumnSumArgs args) {
   struct Pair {
     float y, dy;
   };

@@ -4,31 +4,18 @@
 namespace onestep::cuda {
 namespace {
 
-template <typename Unit>
-Launch CopyRowsOf(CopyRowsArgs args, int64_t rows, int64_t row_bytes) {
-  args.layout = LayOut(rows, row_bytes / static_cast<int64_t>(sizeof(Unit)));
-  return OverRows(ONESTEP_LAUNCH(CopyRows<Unit>, args), args.layout);
-}
-
 // By the largest unit that divides the addresses and the sizes.
-Launch CopyAnyRows(const CopyRowsArgs& args, int64_t rows, int64_t row_bytes) {
-  using Sixteen = dev::Vec<uint32_t, 4>;
+Launch CopyAnyRows(CopyRowsArgs args, int64_t rows, int64_t row_bytes) {
   const auto divides = [&](int64_t unit) {
     return (args.stride_bytes | row_bytes) % unit == 0 &&
            Aligned(unit, {args.from, args.to});
   };
-  if (divides(16)) return CopyRowsOf<Sixteen>(args, rows, row_bytes);
-  if (divides(4)) return CopyRowsOf<uint32_t>(args, rows, row_bytes);
-  return CopyRowsOf<uint8_t>(args, rows, row_bytes);
-}
-
-template <typename T>
-Launch CastAny(const T* x, float* y, int64_t n) {
-  const CastArgs<T> args = {x, y, n};
-  if (ByFours(n, {y}) && Aligned(4 * sizeof(T), {x})) {
-    return OverElements(ONESTEP_LAUNCH((Cast<T, 4>), args), n, 4);
-  }
-  return OverElements(ONESTEP_LAUNCH((Cast<T, 1>), args), n, 1);
+  const int64_t unit = divides(16) ? 16 : divides(4) ? 4 : 1;
+  args.layout = LayOut(rows, row_bytes / unit);
+  return OverRows(unit == 16  ? ONESTEP_LAUNCH(CopyRows<16>, args)
+                  : unit == 4 ? ONESTEP_LAUNCH(CopyRows<4>, args)
+                              : ONESTEP_LAUNCH(CopyRows<1>, args),
+                  args.layout);
 }
 
 }  // namespace
@@ -56,11 +43,19 @@ Launch GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
 }
 
 Launch CastU8(const uint8_t* x, float* y, int64_t n) {
-  return CastAny(x, y, n);
+  const CastArgs<uint8_t> args = {x, y, n};
+  if (ByFours(n, {y}) && Aligned(4, {x})) {
+    return OverElements(ONESTEP_LAUNCH(CastU8<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(CastU8<1>, args), n, 1);
 }
 
 Launch CastI32(const int32_t* x, float* y, int64_t n) {
-  return CastAny(x, y, n);
+  const CastArgs<int32_t> args = {x, y, n};
+  if (ByFours(n, {x, y})) {
+    return OverElements(ONESTEP_LAUNCH(CastI32<4>, args), n, 4);
+  }
+  return OverElements(ONESTEP_LAUNCH(CastI32<1>, args), n, 1);
 }
 
 Launch OneHot(const int32_t* labels, float* y, int64_t rows, int64_t classes) {

@@ -3,12 +3,14 @@
 #ifndef ONESTEP_KERNELS_CUDA_GATHER_CUH_
 #define ONESTEP_KERNELS_CUDA_GATHER_CUH_
 
+#include <type_traits>
+
 #include "kernels/cuda/common.cuh"
 
 namespace onestep::cuda {
 
-// Row r of `to`, of layout.pieces Units, is the row of `from` that starts at
-// r, or indices[r], times stride_bytes. A power of two of threads to a row.
+// Row r of `to`, of layout.pieces of kBytes, is the row of `from` that starts
+// at r, or indices[r], times stride_bytes. A power of two of threads to a row.
 struct CopyRowsArgs {
   const unsigned char* from;
   const int32_t* indices;  // null: row r is row r
@@ -17,9 +19,11 @@ struct CopyRowsArgs {
   RowLayout layout;
 };
 
-template <typename Unit>
+template <int kBytes>
 ONESTEP_KERNEL(kThreads)
 void CopyRows(CopyRowsArgs args) {
+  using Words = dev::Vec<uint32_t, (kBytes + 3) / 4>;
+  using Unit = std::conditional_t<kBytes == 1, uint8_t, Words>;
   Begin();
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t source = args.indices != nullptr ? args.indices[row] : row;
@@ -60,12 +64,23 @@ struct CastArgs {
   int64_t n;
 };
 
-template <typename T, int kWidth>
-ONESTEP_KERNEL(kThreads)
-void Cast(CastArgs<T> args) {
+template <int kWidth, typename T>
+ONESTEP_DEVICE void Cast(const CastArgs<T>& args) {
   Begin();
   Map<kWidth>(
       args.y, args.n, [](T x) { return static_cast<float>(x); }, args.x);
+}
+
+template <int kWidth>
+ONESTEP_KERNEL(kThreads)
+void CastU8(CastArgs<uint8_t> args) {
+  Cast<kWidth>(args);
+}
+
+template <int kWidth>
+ONESTEP_KERNEL(kThreads)
+void CastI32(CastArgs<int32_t> args) {
+  Cast<kWidth>(args);
 }
 
 struct OneHotArgs {

@@ -5,7 +5,7 @@ namespace onestep::cuda {
 namespace {
 
 Launch OverGroups(Launch launch, const SoftmaxArgs& args) {
-  return Sized(launch, CeilDiv(args.rows, kRowThreads / args.lanes),
+  return Sized(launch, CeilDiv(args.rows, kRowThreads >> args.log2_lanes),
                kRowThreads);
 }
 
@@ -17,12 +17,12 @@ Parts LossParts(int64_t rows, int64_t cols) {
 Launch LossLaunch(LossArgs args, void* workspace) {
   const Parts parts = LossParts(args.rows, args.cols);
   args.sums = MakePartSums(parts, 1, args.cols + 2, workspace);
-  args.lanes = SumLanes(args.cols);
-  args.sum_lanes = args.dlogits != nullptr ? SumLanes(args.cols + 2) : 2;
+  args.log2_lanes = Log2Lanes(args.cols);
+  args.log2_sum_lanes = Log2Lanes(args.dlogits != nullptr ? args.cols + 2 : 2);
   const int64_t shared_bytes =
       kSumFloats * sizeof(float) + parts.rows * sizeof(RowResult);
-  return Sized(ONESTEP_LAUNCH(LossGrad<kSumThreads>, args), parts.count,
-               kSumThreads, shared_bytes);
+  return Sized(ONESTEP_LAUNCH(LossGrad, args), parts.count, kSumThreads,
+               shared_bytes);
 }
 
 }  // namespace
@@ -32,14 +32,14 @@ int64_t LossWorkspaceBytes(int64_t rows, int64_t cols) {
 }
 
 Launch Softmax(const float* x, float* y, int64_t rows, int64_t cols) {
-  const SoftmaxArgs args = {x, nullptr, y, rows, cols, SumLanes(cols)};
-  return OverGroups(ONESTEP_LAUNCH(Softmax<kRowThreads>, args), args);
+  const SoftmaxArgs args = {x, nullptr, y, rows, cols, Log2Lanes(cols)};
+  return OverGroups(ONESTEP_LAUNCH(Softmax, args), args);
 }
 
 Launch SoftmaxGrad(const float* y, const float* dy, float* dx, int64_t rows,
                    int64_t cols) {
-  const SoftmaxArgs args = {y, dy, dx, rows, cols, SumLanes(cols)};
-  return OverGroups(ONESTEP_LAUNCH(SoftmaxGrad<kRowThreads>, args), args);
+  const SoftmaxArgs args = {y, dy, dx, rows, cols, Log2Lanes(cols)};
+  return OverGroups(ONESTEP_LAUNCH(SoftmaxGrad, args), args);
 }
 
 Launch NllLoss(const float* logits, const int32_t* labels, float* loss,
@@ -99,8 +99,8 @@ Launch MseLoss(const float* y, const float* t, float* loss, int64_t n,
   const Parts parts = ShareOut(n, 1, 1);
   const MseArgs args = {y, t,        loss,
                         n, elements, MakePartSums(parts, 1, 1, workspace)};
-  return Sized(ONESTEP_LAUNCH(MseLoss<kSumThreads>, args), parts.count,
-               kSumThreads, kSumFloats * sizeof(float));
+  return Sized(ONESTEP_LAUNCH(MseLoss, args), parts.count, kSumThreads,
+               kSumFloats * sizeof(float));
 }
 
 Launch MseGrad(const float* y, const float* t, float* dy, int64_t n,

@@ -9,21 +9,24 @@
 namespace onestep::cuda {
 
 inline constexpr uint32_t kRowThreads = 128;
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A group of `lanes` lanes of the block, one of block / lanes.
+// This thread's place, when the block's threads are groups of `lanes` lanes.
 struct LaneGroup {
-  uint32_t index, lane;
+  uint32_t lanes, index, lane;
 };
-ONESTEP_DEVICE LaneGroup GroupOf(uint32_t lanes) {
-  const uint32_t t = dev::ThreadIndex().x;
-  return {t / lanes, t % lanes};
+ONESTEP_DEVICE LaneGroup GroupOf(uint32_t log2_lanes) {
+  const uint32_t t = dev::ThreadIndex().x, lanes = 1u << log2_lanes;
+  return {lanes, t >> log2_lanes, t & (lanes - 1)};
 }
 
-ONESTEP_DEVICE float MaxOfRow(const float* z, int64_t cols, uint32_t lane,
-                              uint32_t lanes) {
-  float max = -std::numeric_limits<float>::infinity();
-  for (int64_t c = lane; c < cols; c += lanes) max = dev::Max(max, z[c]);
-  return MaxOfLanes(max, lanes);
+ONESTEP_DEVICE float MaxOfRow(const LaneGroup& group, const float* z,
+                              int64_t cols) {
+  float max = -kInfinity;
+  for (int64_t c = group.lane; c < cols; c += group.lanes) {
+    max = dev::Max(max, z[c]);
+  }
+  return MaxOfLanes(max, group.lanes);
 }
 
 // ---- rows of a matrix ------------------------------------------------------
@@ -31,50 +34,47 @@ struct SoftmaxArgs {
   const float *x, *dy;  // SoftmaxGrad: x is softmax's result
   float* y;             // may be x or dy
   int64_t rows, cols;
-  uint32_t lanes;
+  uint32_t log2_lanes;
 };
 
-// Row of this thread's group. Groups past the end redo the last row, without
-// storing it, since shuffles need whole warps.
-ONESTEP_DEVICE int64_t RowOfGroup(const LaneGroup& group, uint32_t lanes) {
-  return int64_t{dev::BlockIndex().x} * (kRowThreads / lanes) + group.index;
+// Groups past the end redo the last row, without storing it, since shuffles
+// need whole warps.
+ONESTEP_DEVICE int64_t RowOfGroup(const LaneGroup& group, uint32_t log2_lanes) {
+  return int64_t{dev::BlockIndex().x} * (kRowThreads >> log2_lanes) +
+         group.index;
 }
 
 // A NaN, or an infinity, makes its whole row NaN.
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void Softmax(SoftmaxArgs args) {
+ONESTEP_KERNEL(kRowThreads) void Softmax(SoftmaxArgs args) {
   Begin();
-  const LaneGroup group = GroupOf(args.lanes);
-  const int64_t row = RowOfGroup(group, args.lanes), cols = args.cols;
+  const LaneGroup group = GroupOf(args.log2_lanes);
+  const int64_t row = RowOfGroup(group, args.log2_lanes), cols = args.cols;
   const float* x = args.x + dev::Min(row, args.rows - 1) * cols;
-  const float max = MaxOfRow(x, cols, group.lane, args.lanes);
+  const float max = MaxOfRow(group, x, cols);
   float sum = 0;
-  for (int64_t c = group.lane; c < cols; c += args.lanes) {
+  for (int64_t c = group.lane; c < cols; c += group.lanes) {
     sum += dev::Exp(x[c] - max);
   }
-  const float scale = 1 / SumOfLanes(sum, args.lanes);
+  const float scale = 1 / SumOfLanes(sum, group.lanes);
   if (row >= args.rows) return;
-  for (int64_t c = group.lane; c < cols; c += args.lanes) {
+  for (int64_t c = group.lane; c < cols; c += group.lanes) {
     args.y[row * cols + c] = dev::Exp(x[c] - max) * scale;
   }
 }
 
 // dx = (dy - sum_c(dy y)) y
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void SoftmaxGrad(SoftmaxArgs args) {
+ONESTEP_KERNEL(kRowThreads) void SoftmaxGrad(SoftmaxArgs args) {
   Begin();
-  const LaneGroup group = GroupOf(args.lanes);
-  const int64_t row = RowOfGroup(group, args.lanes), cols = args.cols;
+  const LaneGroup group = GroupOf(args.log2_lanes);
+  const int64_t row = RowOfGroup(group, args.log2_lanes), cols = args.cols;
   const int64_t first = dev::Min(row, args.rows - 1) * cols;
   float dot = 0;
-  for (int64_t c = group.lane; c < cols; c += args.lanes) {
+  for (int64_t c = group.lane; c < cols; c += group.lanes) {
     dot = dev::Fma(args.dy[first + c], args.x[first + c], dot);
   }
-  dot = SumOfLanes(dot, args.lanes);
+  dot = SumOfLanes(dot, group.lanes);
   if (row >= args.rows) return;
-  for (int64_t c = group.lane; c < cols; c += args.lanes) {
+  for (int64_t c = group.lane; c < cols; c += group.lanes) {
     args.y[first + c] = (args.dy[first + c] - dot) * args.x[first + c];
   }
 }
@@ -110,15 +110,13 @@ struct MseArgs {
 };
 
 // Parts of the elements to blocks, as the one column of a matrix.
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void MseLoss(MseArgs args) {
+ONESTEP_KERNEL(kSumThreads) void MseLoss(MseArgs args) {
   Begin();
   const int64_t part = dev::BlockIndex().x;
   const int64_t first = part * args.sums.parts.rows;
   SumAllParts(
       args.sums, 0, part, dev::Min(args.sums.parts.rows, args.n - first), 0, 1,
-      1, reinterpret_cast<float*>(dev::Shared()),
+      0, reinterpret_cast<float*>(dev::Shared()),
       [&](int64_t i, int64_t) { return args.y[first + i] - args.t[first + i]; },
       [](int64_t, int64_t, float x) { return x * x; },
       [&](int64_t, float sum) {
@@ -155,25 +153,25 @@ struct LossArgs {
   const float *lr, *bias;
   float *loss, *dlogits, *correct, *db;
   int64_t rows, cols, mean;  // mean: what the loss is divided by
-  uint32_t lanes;            // to a row in the first pass
-  uint32_t sum_lanes;        // in the second
+  uint32_t log2_lanes;       // to a row in the first pass
+  uint32_t log2_sum_lanes;   // in the second
   PartSums sums;             // columns: db, loss, correct
 };
 
 // By a group of lanes: the row z, and its loss and gradient's factor.
-ONESTEP_DEVICE RowResult VisitRow(const LossArgs& args, const float* z,
-                                  int32_t label, float alpha, uint32_t lane) {
-  const float max = MaxOfRow(z, args.cols, lane, args.lanes);
+ONESTEP_DEVICE RowResult VisitRow(const LossArgs& args, const LaneGroup& group,
+                                  const float* z, int32_t label, float alpha) {
+  const float max = MaxOfRow(group, z, args.cols);
   const float at_label = z[label];
   // `wrong` counts earlier columns as large; NaN where a logit is not finite.
   float sum = 0, wrong = 0;
-  for (int64_t c = lane; c < args.cols; c += args.lanes) {
+  for (int64_t c = group.lane; c < args.cols; c += group.lanes) {
     const float diff = z[c] - (c == label ? 1.0f : 0.0f);
     sum += args.mse ? diff * diff : dev::Exp(z[c] - max);
     wrong += c < label && z[c] == max ? 1.0f : 0.0f * z[c];
   }
-  sum = SumOfLanes(sum, args.lanes);
-  wrong = SumOfLanes(wrong, args.lanes);
+  sum = SumOfLanes(sum, group.lanes);
+  wrong = SumOfLanes(wrong, group.lanes);
   const float correct = at_label == max && wrong == 0 ? 1.0f : 0.0f;
   if (args.mse) return {max, alpha, sum, correct, label};
   // The large terms first, so that equal ones cancel without a rounding.
@@ -191,23 +189,21 @@ ONESTEP_DEVICE float LogitGrad(bool mse, const RowResult& row, float alpha,
 // First pass of a block: rows [first, first + count).
 ONESTEP_DEVICE void VisitRows(const LossArgs& args, int64_t first,
                               int64_t count, float alpha, RowResult* results) {
-  const LaneGroup group = GroupOf(args.lanes);
-  const int64_t groups = kSumThreads / args.lanes;
+  const LaneGroup group = GroupOf(args.log2_lanes);
+  const int64_t groups = kSumThreads >> args.log2_lanes;
   for (int64_t begin = 0; begin < count; begin += groups) {
     const int64_t r = dev::Min(begin + group.index, count - 1);
     const int64_t row = first + r;
     const int64_t at = args.indices != nullptr ? args.indices[row] : row;
-    const RowResult result = VisitRow(args, args.logits + row * args.cols,
-                                      args.labels[at], alpha, group.lane);
+    const RowResult result = VisitRow(
+        args, group, args.logits + row * args.cols, args.labels[at], alpha);
     if (group.lane == 0 && begin + group.index < count) results[r] = result;
   }
 }
 
 // A part of the rows to a block. Second pass: the threads are rows by columns,
 // as the sums over the rows need it; those of loss and count are two more.
-template <uint32_t kBlock>
-ONESTEP_KERNEL(kBlock)
-void LossGrad(LossArgs args) {
+ONESTEP_KERNEL(kSumThreads) void LossGrad(LossArgs args) {
   Begin();
   auto* const sums = reinterpret_cast<float*>(dev::Shared());
   auto* const results = reinterpret_cast<RowResult*>(sums + kSumFloats);
@@ -240,7 +236,7 @@ void LossGrad(LossArgs args) {
     }
   };
   SumAllParts(args.sums, 0, part, rows, args.dlogits != nullptr ? 0 : cols,
-              cols + 2, args.sum_lanes, sums, load, use, done);
+              cols + 2, args.log2_sum_lanes, sums, load, use, done);
 }
 
 }  // namespace onestep::cuda

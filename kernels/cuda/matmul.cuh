@@ -10,14 +10,35 @@
 
 namespace onestep::cuda {
 
-template <int kTileM, int kTileN, int kSliceK, int kThreadRows, int kThreadCols,
-          int kGroups>
-struct MatMulTile {
-  static constexpr int kM = kTileM, kN = kTileN, kK = kSliceK;
-  static constexpr int kRows = kThreadRows, kCols = kThreadCols;
+// Slices of k, a thread's sums, and the groups, for tiles of kSize x kSize.
+template <int kSize>
+struct MatMulShape;
+// Reuses most of what it loads.
+template <>
+struct MatMulShape<128> {
+  static constexpr int kK = 8, kRows = 8, kCols = 8, kSplit = 1;
+};
+template <>
+struct MatMulShape<64> {
+  static constexpr int kK = 16, kRows = 8, kCols = 4, kSplit = 2;
+};
+template <>
+struct MatMulShape<32> {
+  static constexpr int kK = 8, kRows = 4, kCols = 4, kSplit = 4;
+};
+// Spreads small products with long sums over most multiprocessors.
+template <>
+struct MatMulShape<16> {
+  static constexpr int kK = 16, kRows = 4, kCols = 2, kSplit = 8;
+};
+
+template <int kSize>
+struct MatMulTile : MatMulShape<kSize> {
+  using Shape = MatMulShape<kSize>;
+  using Shape::kCols, Shape::kK, Shape::kRows, Shape::kSplit;
+  static constexpr int kM = kSize, kN = kSize;
   static constexpr int kThreadsN = kN / kCols;
   static constexpr int kGroupThreads = kM / kRows * kThreadsN;
-  static constexpr int kSplit = kGroups;
   static constexpr int kThreads = kGroupThreads * kSplit;
   // Four floats more than a row: other banks, and still aligned.
   static constexpr int kStrideM = kM + 4, kStrideN = kN + 4;
@@ -31,7 +52,6 @@ struct MatMulTile {
 
 struct MatMulArgs {
   MatMulParams params;
-  uint32_t tiles_n;
   bool by_fours;  // rows of y and c are aligned
 };
 
@@ -233,7 +253,7 @@ ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
     for (int j = 0; j < Tile::kCols; j += Cols::kRun) {
       const int64_t col = n0 + Cols::At(thread % Tile::kThreadsN, j);
       const int64_t at = row * p.n + col;
-      dev::Vec<float, Cols::kRun> run;
+      dev::Vec<float, Cols::kRun> run = {};
       ONESTEP_UNROLL
       for (int u = 0; u < Cols::kRun; ++u) {
         if (col + u < p.n)
@@ -251,13 +271,16 @@ ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
   }
 }
 
-template <class Tile>
-ONESTEP_KERNEL(Tile::kThreads)
+template <int kSize>
+ONESTEP_KERNEL(MatMulTile<kSize>::kThreads)
 void MatMul(MatMulArgs args) {
+  using Tile = MatMulTile<kSize>;
   Begin();
   const uint32_t block = dev::BlockIndex().x;
-  const int64_t m0 = int64_t{block / args.tiles_n} * Tile::kM;
-  const int64_t n0 = int64_t{block % args.tiles_n} * Tile::kN;
+  const auto tiles_n =
+      static_cast<uint32_t>((args.params.n + Tile::kN - 1) / Tile::kN);
+  const int64_t m0 = int64_t{block / tiles_n} * Tile::kM;
+  const int64_t n0 = int64_t{block % tiles_n} * Tile::kN;
   Sums<Tile> sums = {};
   SumSlices<Tile>(args.params, m0, n0, sums);
   if (AddGroups<Tile>(sums)) StoreTile<Tile>(args, m0, n0, sums);

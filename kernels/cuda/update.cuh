@@ -71,7 +71,7 @@ ONESTEP_DEVICE float OneMinusExp(float x) {
   if (x < -0.5f) return 1 - dev::Exp(x);
   float sum = 1.0f;  // of x^i / (i + 1)!, up to x^8
   ONESTEP_UNROLL
-  for (int i = 9; i >= 2; --i) sum = dev::Fma(sum, x / i, 1.0f);
+  for (int i = 9; i >= 2; --i) sum = dev::Fma(sum, x * (1.0f / i), 1.0f);
   return -x * sum;
 }
 

@@ -14,9 +14,9 @@
 #include "kernels/launch.h"
 
 // An attribute of a function template cannot be asked for, but this one leaves
-// one byte of nop per warp at the kernel's entry: the bound, for Emulate.
-#define ONESTEP_KERNEL(max_threads) \
-  __attribute__((patchable_function_entry((max_threads) / 32, 0)))
+// one byte of nop per warp at the kernel's entry (g++): the bound, for Emulate.
+#define ONESTEP_KERNEL(max_threads, ...) \
+  __attribute__((patchable_function_entry(((max_threads) + 31) / 32, 0)))
 #define ONESTEP_DEVICE inline
 #define ONESTEP_UNROLL
 
@@ -107,10 +107,18 @@ inline uint32_t PackBf16(float low, float high) {
 inline float Bf16ToFloat(uint32_t bits) {
   return std::bit_cast<float>(bits << 16);
 }
+inline uint32_t BytesToBf16(uint32_t low, uint32_t high, int i) {
+  return PackBf16(static_cast<float>((low >> (8 * i)) & 0xff),
+                  static_cast<float>((high >> (8 * i)) & 0xff));
+}
+inline uint32_t BytesToBf16(uint32_t word, int i) {
+  return BytesToBf16(word, word >> 8, i);
+}
 
 void CheckAligned(const void* p, size_t alignment);
 template <typename T>
 T LoadReadOnly(const T* p) {
+  static_assert(std::has_single_bit(sizeof(T)) && sizeof(T) <= 16);
   CheckAligned(p, alignof(T));
   return *p;
 }

@@ -6,14 +6,15 @@
 // A launch that succeeds for many seeds says that the kernel has no deadlock,
 // no barrier that only a part of its threads reach, no push past a block's
 // shared memory; and where its results are the same for many seeds, that it
-// probably has no race. To provoke those: threads run in random order and
-// whole blocks are stalled at times; dynamic shared memory begins as NaN; bulk
-// copies happen late, in any order, and read their source only then; blocks of
-// an ordinary launch are not all resident at once.
+// probably has no race. To provoke those: threads run in random order,
+// warps and whole blocks are stalled at times; dynamic shared memory begins as
+// NaN; bulk copies happen late, in any order, and read their source only then;
+// blocks of an ordinary launch are not all resident at once.
 //
-// Not emulated: weak memory order (a write is seen at once by all), proxies
-// (a missing FenceAsync), bank conflicts, the time that anything takes. The
-// clock moves only a little, unless all wait: then it jumps to the time-outs.
+// Not emulated: weak memory order (a write is seen at once by all), bank
+// conflicts, the time that anything takes. That FenceAsync lacks is found only
+// where no thread at all called it. The clock moves only a little, unless all
+// wait: then it jumps to the time-outs.
 #ifndef ONESTEP_TESTS_CUDA_EMULATOR_EMULATOR_H_
 #define ONESTEP_TESTS_CUDA_EMULATOR_EMULATOR_H_
 

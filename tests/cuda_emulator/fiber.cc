@@ -20,7 +20,7 @@ namespace onestep {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kStackBytes = 256 << 10;
+constexpr size_t kStackBytes = 128 << 10;
 #else
 constexpr size_t kStackBytes = 64 << 10;
 #endif
@@ -109,9 +109,12 @@ void FiberPool::Reset(int size, Entry entry) {
   }
 #ifdef __SANITIZE_ADDRESS__
   // Frames that never returned left their poison.
-  ASAN_UNPOISON_MEMORY_REGION(stacks_, num_stacks_ * kStackStride);
+  if (suspended_ > 0) {
+    ASAN_UNPOISON_MEMORY_REGION(stacks_, num_stacks_ * kStackStride);
+  }
 #endif
   entry_ = entry;
+  suspended_ = 0;
   fibers_.assign(size, {});
 }
 
@@ -122,6 +125,7 @@ void FiberPool::Main() {
                                   &pool->scheduler_stack_bytes_);
 #endif
   pool->entry_(pool->running_);
+  --pool->suspended_;
   pool->SwitchToScheduler(/*ends=*/true);
   std::abort();  // an ended fiber was resumed
 }
@@ -131,6 +135,7 @@ void FiberPool::Resume(int fiber) {
   if (next.context == nullptr) {
     std::memcpy(Stack(fiber), &kCanary, sizeof(kCanary));
     next.context = MakeContext(Stack(fiber), &Main);
+    ++suspended_;
   }
   current_pool = this;
   running_ = fiber;
@@ -160,9 +165,14 @@ void FiberPool::SwitchToScheduler([[maybe_unused]] bool ends) {
 #endif
 }
 
-bool FiberPool::StackOverflowed(int fiber) const {
-  return fibers_[fiber].context != nullptr &&
-         std::memcmp(Stack(fiber), &kCanary, sizeof(kCanary)) != 0;
+bool FiberPool::StackOverflowed() const {
+  for (size_t fiber = 0; fiber < fibers_.size(); ++fiber) {
+    if (fibers_[fiber].context != nullptr &&
+        std::memcmp(Stack(fiber), &kCanary, sizeof(kCanary)) != 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace onestep

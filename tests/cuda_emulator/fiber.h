@@ -29,8 +29,8 @@ class FiberPool {
   // Back to who resumed this fiber.
   void Suspend();
 
-  // A fiber wrote to the last bytes of its stack, so probably past it.
-  bool StackOverflowed(int fiber) const;
+  // Some fiber wrote to the last bytes of its stack, so probably past it.
+  bool StackOverflowed() const;
 
  private:
   struct Fiber {
@@ -45,9 +45,11 @@ class FiberPool {
   Entry entry_ = nullptr;
   std::vector<Fiber> fibers_;
   int running_ = -1;
+  int suspended_ = 0;  // began and did not end
   Fiber scheduler_;
-  const void* scheduler_stack_ = nullptr;
-  size_t scheduler_stack_bytes_ = 0;
+  // Only AddressSanitizer asks for them.
+  [[maybe_unused]] const void* scheduler_stack_ = nullptr;
+  [[maybe_unused]] size_t scheduler_stack_bytes_ = 0;
   unsigned char* stacks_ = nullptr;
   int num_stacks_ = 0;
 };

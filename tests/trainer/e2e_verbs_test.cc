@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "tests/trainer/cli_fixture.h"
@@ -52,10 +55,39 @@ TEST_F(E2eVerbsTest, GraphDraws) {
               AllOf(HasSubstr("<svg"), HasSubstr("relu"), HasSubstr("</svg>")));
 }
 
-TEST_F(E2eVerbsTest, GraphOnAMissingGpuIsUnavailable) {
-  const CliResult result = Run({"graph", "--device", "gpu"});
-  EXPECT_EQ(result.code, 5);
-  EXPECT_THAT(result.err, StartsWith("trainer: device gpu: "));
+// The plan needs no GPU, but the program must have been built for one.
+TEST_F(E2eVerbsTest, GraphPlansForAGpuThatIsNotThere) {
+  const std::string file = Path("step.dot");
+  const CliResult result =
+      Run({"graph", "--device", "gpu", "--tier", "t1", "--dispatch", "graph",
+           "--dump-cuda-graph", file});
+  if (result.code == 5) {
+    EXPECT_EQ(result.err, "trainer: device gpu: built without CUDA\n");
+    return;
+  }
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("cuda t1, math fp32"));
+  // A kernel's grid, block, cluster, shared bytes and registers.
+  EXPECT_THAT(result.out,
+              testing::ContainsRegex("forward +HiddenSplitForwardKernel<[0-9]>"
+                                     " +[0-9x]+ +[0-9]+ +1 +[0-9]+ +[0-9]+"));
+  std::ifstream in(file);
+  const std::string dot((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_THAT(dot, AllOf(StartsWith("digraph step {"), HasSubstr("n0 -> n1"),
+                         HasSubstr(" registers")));
+}
+
+TEST_F(E2eVerbsTest, AMissingGpuIsUnavailable) {
+  if (Run({"probe"}).code == 0) GTEST_SKIP() << "there is a GPU";
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"probe"},
+        {"bench", "--device", "gpu", "--model", "20-16-4"},
+        {"train", "--device", "gpu"},
+        {"train", "--device", "gpu", "--dispatch", "ops", "--fuse", "off"}}) {
+    const CliResult result = Run(args);
+    EXPECT_EQ(result.code, 5) << args[0];
+    EXPECT_THAT(result.err, StartsWith("trainer: device gpu: ")) << args[0];
+  }
 }
 
 TEST_F(E2eVerbsTest, BenchSaysThatTheLossesAgreeAndTimesThreeWays) {
@@ -109,6 +141,16 @@ TEST_F(E2eVerbsTest, InfoNamesMachineLibrariesAndDevices) {
   EXPECT_GE(info["cpu"].at("physical_cores"), 1);
   EXPECT_TRUE(info.at("libraries").contains("oneDNN"));
   EXPECT_EQ(info.at("gpus").empty(), info.contains("no_gpu_because"));
+}
+
+TEST_F(E2eVerbsTest, ProbeMeasuresTheGpuOrSaysWhyThereIsNone) {
+  const CliResult result = Run({"probe", "--json"});
+  if (result.code == 0) {
+    EXPECT_FALSE(json::parse(result.out).at("rows").empty());
+    return;
+  }
+  EXPECT_EQ(result.code, 5);
+  EXPECT_THAT(result.err, HasSubstr("device gpu: "));
 }
 
 }  // namespace

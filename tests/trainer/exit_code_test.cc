@@ -10,7 +10,6 @@ namespace {
 TEST(ExitCodeTest, EveryStatusCodeHasItsDocumentedExitCode) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
   EXPECT_EQ(ExitCodeOf(absl::InternalError("")), 1);
-  EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("")), 1);
   EXPECT_EQ(ExitCodeOf(absl::UnknownError("")), 1);
   EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("")), 2);
   EXPECT_EQ(ExitCodeOf(absl::NotFoundError("")), 3);
@@ -18,6 +17,7 @@ TEST(ExitCodeTest, EveryStatusCodeHasItsDocumentedExitCode) {
   EXPECT_EQ(ExitCodeOf(absl::OutOfRangeError("")), 4);
   EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 5);
   EXPECT_EQ(ExitCodeOf(absl::UnimplementedError("")), 5);
+  EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("")), 5);
   EXPECT_EQ(ExitCodeOf(absl::FailedPreconditionError("")), 6);
   EXPECT_EQ(ExitCodeOf(absl::AlreadyExistsError("")), 6);
   EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), 6);

@@ -130,6 +130,9 @@ TEST(FlagsTest, EachVerbHasTheFlagsOfTheStepItBuilds) {
   EXPECT_EQ(bench.optimizer.kind, OptimizerKind::kAdam);
   EXPECT_TRUE(bench.json);
   EXPECT_TRUE(Parsed("info --json").json);
+  const Config probe = Parsed("probe --json");
+  EXPECT_EQ(probe.verb, Verb::kProbe);
+  EXPECT_TRUE(probe.json);
 }
 
 TEST(FlagsTest, GraphAndBenchNeedNoDataAndShowTheReferenceModel) {

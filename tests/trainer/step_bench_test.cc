@@ -58,7 +58,7 @@ TEST(StepBenchTest, TimesAllWays) {
             row.Way("unfused").times.dispatches);
   EXPECT_EQ(row.Way("single").times.dispatches, 1);
   EXPECT_THAT(row.refused, testing::IsEmpty());
-  EXPECT_LE(row.loss_difference, kLossTolerance);
+  EXPECT_LE(row.loss_difference, LossTolerance(config));
   EXPECT_EQ(said.back(), "sample 3 of 3");
 }
 

@@ -98,7 +98,12 @@ Json ToJson(const BenchRow& row, double peak_gflops) {
     json[way.name + "_ratio_low"] = way.ratio.low;
     json[way.name + "_ratio_high"] = way.ratio.high;
     json[way.name + "_gflops"] = way.gflops;
-    json[way.name + "_peak_share"] = way.gflops / peak_gflops;
+    if (peak_gflops > 0) {
+      json[way.name + "_peak_share"] = way.gflops / peak_gflops;
+    }
+    if (way.times.synced_us > 0) {
+      json[way.name + "_synced_us"] = way.times.synced_us;
+    }
     json[way.name + "_lowering"] = way.lowering;
   }
   json["refused"] = row.refused;
@@ -114,11 +119,16 @@ Json ToJson(const Config& config, const BenchRun& run) {
   json["optimizer"] = NameOf(config.optimizer.kind);
   json["data"] = run.source;
   json["density"] = run.density;
-  json["threads"] = config.compile.threads;
-  json["affinity"] = ToString(config.compile.affinity);
+  json["device"] = NameOf(config.compile.device);
+  if (config.compile.device == Device::kGpu) {
+    json["math"] = NameOf(config.compile.cuda.math);
+  } else {
+    json["threads"] = config.compile.threads;
+    json["affinity"] = ToString(config.compile.affinity);
+  }
   json["samples"] = config.samples;
   json["lr"] = kTimingRate;
-  json["peak_gflops"] = peak;
+  if (peak > 0) json["peak_gflops"] = peak;
   json["rows"] = Json::array();
   for (const BenchRow& row : run.rows) {
     json["rows"].push_back(ToJson(row, peak));
@@ -129,23 +139,50 @@ Json ToJson(const Config& config, const BenchRun& run) {
 // A line of one way to run the step.
 std::string LineOf(const WayResult& way, double peak) {
   return absl::StrFormat(
-      "%-13s %9.2f %9.2f %9.2f %5d  %-19s %7.1f %4.0f %%\n", way.name,
+      "%-13s %9.2f %9.2f %9.2f %5d  %-19s %7.1f %s\n", way.name,
       way.times.median_us, way.times.p5_us, way.times.p95_us,
       way.times.dispatches,
       way.name == "fused"
           ? ""
           : absl::StrFormat("%.2f (%.2f to %.2f)", way.ratio.value,
                             way.ratio.low, way.ratio.high),
-      way.gflops, 100 * way.gflops / peak);
+      way.gflops,
+      peak > 0 ? absl::StrFormat("%4.0f %%", 100 * way.gflops / peak)
+               : absl::StrFormat("%9.2f", way.times.synced_us));
+}
+
+// What was compared, on what.
+std::string HeaderOf(const Config& config, const BenchRun& run, double peak) {
+  const std::string title = absl::StrCat(
+      "bench: ", config.model.ToString(), ", ", NameOf(config.model.activation),
+      ", ", NameOf(config.model.loss), ", ", NameOf(config.optimizer.kind));
+  if (config.compile.device == Device::kGpu) {
+    return absl::StrCat(
+        title, ", device gpu, math ", NameOf(config.compile.cuda.math), "\n",
+        run.rows[0].Way("fused").lowering, "\n",
+        "_ops: every kernel launched by itself; the others by a CUDA graph, or "
+        "t3 as one kernel\nunfused: a kernel per op; fused: t0, the library's "
+        "matmuls; t1: three kernels a step;\nt2: one kernel a step; t3: one "
+        "for many; _split: first layer on tensor cores, exact\nsynced: the "
+        "host waits for each step and reads its loss\n");
+  }
+  return absl::StrCat(
+      title, ", threads ", config.compile.threads, "\n",
+      absl::StrFormat("peak %.1f GFLOP/s: multiply-adds in registers, the best "
+                      "of samples in between\n",
+                      peak),
+      "unfused: a oneDNN primitive per op; loops: a loop of ours per op;\n"
+      "fused: the fused chain; single: one dispatch, the team program\n");
 }
 
 std::string ToText(const Config& config, const BenchRun& run) {
   const double peak = PeakOf(run.rows);
   double difference = 0;
   int64_t interrupted = 0;
-  std::string table =
+  std::string table = absl::StrCat(
       "  batch step          median us        p5       p95 calls  of fused "
-      "(95 %)       GFLOP/s   peak\n";
+      "(95 %)       GFLOP/s   ",
+      peak > 0 ? "peak" : "synced us", "\n");
   for (const BenchRow& row : run.rows) {
     difference = std::max(difference, row.loss_difference);
     interrupted += row.interrupted;
@@ -159,21 +196,14 @@ std::string ToText(const Config& config, const BenchRun& run) {
     }
   }
   return absl::StrCat(
-      "bench: ", config.model.ToString(), ", ", NameOf(config.model.activation),
-      ", ", NameOf(config.model.loss), ", ", NameOf(config.optimizer.kind),
-      ", threads ", config.compile.threads, "\n",
+      HeaderOf(config, run, peak),
       absl::StrFormat("rows: %s, %.1f %% of the values are not zero\n",
                       run.source, 100 * run.density),
-      absl::StrFormat("peak %.1f GFLOP/s: multiply-adds in registers, the best "
-                      "of samples in between\n",
-                      peak),
       absl::StrFormat("losses of the first %d steps agree: relative difference "
                       "%.0e, at most %.0e\n",
-                      kCheckedSteps, difference, kLossTolerance),
+                      kCheckedSteps, difference, LossTolerance(config)),
       config.samples, " samples of each step, in random order; ", interrupted,
       " more tries, as the kernel interrupted\n",
-      "unfused: a oneDNN primitive per op; loops: a loop of ours per op;\n"
-      "fused: the fused chain; single: one dispatch, the team program\n",
       "GFLOP/s counts the textbook step's matmuls, also where nonzeros alone "
       "are read;\nthe learning rate while timing is ",
       kTimingRate, "\n\n", table);

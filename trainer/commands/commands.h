@@ -29,6 +29,9 @@ absl::Status RunBench(const Config& config, Console& console);
 // What this machine and this build can do.
 absl::Status RunInfo(const Config& config, Console& console);
 
+// What a GPU's launches, barriers, copies and matmuls cost.
+absl::Status RunProbe(const Config& config, Console& console);
+
 }  // namespace onestep
 
 #endif  // ONESTEP_TRAINER_COMMANDS_COMMANDS_H_

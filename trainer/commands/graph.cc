@@ -28,6 +28,7 @@ absl::StatusOr<int64_t> CountUnfused(const Config& config) {
   options.dispatch = Dispatch::kOps;
   options.sparse = {};
   options.dump_dir.clear();
+  options.device = Device::kCpu;
   ASSIGN_OR_RETURN(const Compiled compiled, Compile(std::move(graph), options));
   return std::ssize(compiled.executable->steps());
 }
@@ -37,8 +38,12 @@ std::string Header(const Config& config) {
                       NameOf(config.model.activation), ", ",
                       NameOf(config.model.loss), ", ",
                       NameOf(config.optimizer.kind), ", batch ", config.batch,
-                      ", fuse ", NameOf(config.compile.fuse), ", threads ",
-                      config.compile.threads, "\n\n");
+                      ", fuse ", NameOf(config.compile.fuse),
+                      config.compile.device == Device::kGpu
+                          ? absl::StrCat(", device gpu, math ",
+                                         NameOf(config.compile.cuda.math))
+                          : absl::StrCat(", threads ", config.compile.threads),
+                      "\n\n");
 }
 
 }  // namespace
@@ -54,7 +59,9 @@ absl::Status RunGraph(const Config& config, Console& console) {
   ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
                                                kTableRows, config.batch));
   const std::string before = PrintGraph(graph);
+  options.cuda.plan_only = true;
   ASSIGN_OR_RETURN(const Compiled compiled, Compile(std::move(graph), options));
+  RETURN_IF_ERROR(WriteCudaGraph(config.cuda_graph, compiled));
   if (config.graph_format == GraphFormat::kText) {
     ASSIGN_OR_RETURN(const int64_t unfused, CountUnfused(config));
     console.Print(

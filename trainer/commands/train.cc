@@ -16,6 +16,7 @@
 #include "trainer/autotune.h"
 #include "trainer/commands/commands.h"
 #include "trainer/evaluate.h"
+#include "trainer/graph_report.h"
 #include "trainer/interrupt.h"
 #include "trainer/load_data.h"
 #include "trainer/model_file.h"
@@ -44,6 +45,17 @@ Json ToJson(const EpochResult& epoch,
   json["seconds"] = epoch.seconds;
   json["us_per_step"] = epoch.us_per_step;
   json["samples_per_second"] = epoch.samples_per_second;
+  return json;
+}
+
+Json ToJson(const DeviceTraffic& traffic) {
+  Json json;
+  json["steps"] = traffic.steps;
+  json["launches"] = traffic.launches;
+  json["to_device_bytes"] = traffic.to_device_bytes;
+  json["to_device_bytes_while_steps_ran"] = traffic.in_steps_bytes;
+  json["to_host_bytes"] = traffic.to_host_bytes;
+  json["copies"] = traffic.copies;
   return json;
 }
 
@@ -82,6 +94,7 @@ class TrainCommand {
   absl::Status Explain(const absl::Status& status) const;
   void PrintConfig();
   void PrintCompiled();
+  std::string TrafficText() const;
   void PrintEpoch(const EpochResult& epoch,
                   const std::optional<EvalResult>& validation);
   std::string OutPath(const char* name) const {
@@ -136,7 +149,8 @@ absl::Status TrainCommand::Compile() {
   // A chain evaluates: a team is for many steps one after the other.
   CompileOptions evaluate = config_.compile;
   if (evaluate.dispatch == Dispatch::kSingle) {
-    evaluate.dispatch = Dispatch::kOps;
+    evaluate.dispatch = evaluate.device == Device::kGpu ? Dispatch::kGraph
+                                                        : Dispatch::kOps;
   }
   if (split.validation_rows > 0) {
     ASSIGN_OR_RETURN(
@@ -147,6 +161,7 @@ absl::Status TrainCommand::Compile() {
   ASSIGN_OR_RETURN(test_,
                    Evaluator::Create(config_.model, evaluate, data_.test,
                                      loop_->params(), {0, data_.test.rows}));
+  RETURN_IF_ERROR(WriteCudaGraph(config_.cuda_graph, loop_->step()));
   progress_ =
       std::make_unique<Progress>(config_.epochs, loop_->steps_per_epoch());
   return absl::OkStatus();
@@ -235,14 +250,32 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
       json["auto"] = FlagsOf(auto_.candidates[0]);
     }
     json["lowering"] = executable.lowering();
+    if (const auto traffic = executable.traffic()) {
+      json["device_traffic"] = ToJson(*traffic);
+    }
     if (config_.print_plan) json["plan"] = executable.plan();
     console_.Print(absl::StrCat(json.dump(2), "\n"));
   } else if (test) {
+    console_.Print(TrafficText());
     console_.Print(absl::StrFormat("test accuracy %.4f, loss %s (%d rows)\n",
                                    test->accuracy, LossText(test->loss),
                                    test->rows));
   }
   return status.ok() ? status : Explain(status);
+}
+
+// What the whole batches' steps asked of a GPU.
+std::string TrainCommand::TrafficText() const {
+  const std::optional<DeviceTraffic> traffic =
+      loop_->step().executable->traffic();
+  if (!traffic || traffic->steps == 0) return "";
+  return absl::StrFormat(
+      "gpu: %d steps in %d launches; host to device %.1f bytes per step while "
+      "steps ran, %d bytes in all; device to host %d bytes\n",
+      traffic->steps, traffic->launches,
+      static_cast<double>(traffic->in_steps_bytes) /
+          static_cast<double>(traffic->steps),
+      traffic->to_device_bytes, traffic->to_host_bytes);
 }
 
 absl::Status TrainCommand::Explain(const absl::Status& status) const {

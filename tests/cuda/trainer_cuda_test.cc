@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer's parts on a GPU: the loop with its tail batch, evaluation, the
+// choice of auto, the benchmark.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "compiler/compiler.h"
+#include "runtime/status.h"
+#include "tests/cuda/cuda_device.h"
+#include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
+#include "trainer/autotune.h"
+#include "trainer/data/random_rows.h"
+#include "trainer/evaluate.h"
+#include "trainer/step_bench.h"
+#include "trainer/train_loop.h"
+
+namespace onestep {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainerCudaTest : public CudaTest {
+ protected:
+  Config Settings(Device device) {
+    Config config;
+    config.model.widths = {12, 8, 4};
+    config.batch = 8;
+    config.epochs = 3;
+    config.lr_schedule = ScheduleKind::kCosine;
+    config.compile.device = device;
+    config.compile.cuda.cuda = &cuda();
+    return config;
+  }
+
+  // Two epochs; the losses of the rows before and after.
+  absl::StatusOr<std::vector<double>> Losses(const Config& config) {
+    ASSIGN_OR_RETURN(auto loop, TrainLoop::Create(config, data_, data_.rows));
+    ASSIGN_OR_RETURN(auto evaluator,
+                     Evaluator::Create(config.model, config.compile, data_,
+                                       loop->params(), {0, data_.rows}));
+    std::vector<double> losses;
+    ASSIGN_OR_RETURN(EvalResult result, evaluator->Run());
+    losses.push_back(result.loss);
+    for (int64_t epoch = 1; epoch <= 2; ++epoch) {
+      ASSIGN_OR_RETURN(
+          const EpochResult trained,
+          loop->RunEpoch(epoch, [](int64_t, double) { return true; }));
+      losses.push_back(trained.loss);
+      losses.push_back(trained.train_accuracy);
+    }
+    ASSIGN_OR_RETURN(result, evaluator->Run());
+    losses.push_back(result.loss);
+    losses.push_back(result.accuracy);
+    return losses;
+  }
+
+  const Dataset data_ = RandomRows(61, 12, 4, /*seed=*/2);  // a tail of 5
+};
+
+TEST_F(TrainerCudaTest, TheLoopAndItsTailTrainAsOnTheCpu) {
+  ASSERT_OK_AND_ASSIGN(const auto cpu, Losses(Settings(Device::kCpu)));
+  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+    Config config = Settings(Device::kGpu);
+    config.compile.cuda.tier = tier;
+    ASSERT_OK_AND_ASSIGN(const auto gpu, Losses(config));
+    ASSERT_EQ(gpu.size(), cpu.size());
+    for (size_t i = 0; i < cpu.size(); ++i) {
+      EXPECT_NEAR(gpu[i], cpu[i], 1e-5 * std::abs(cpu[i]))
+          << i << " of tier " << ToString(tier);
+    }
+  }
+}
+
+TEST_F(TrainerCudaTest, MomentumAndAdamTrainAsOnTheCpu) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kMomentum, OptimizerKind::kAdamW}) {
+    Config config = Settings(Device::kCpu);
+    config.optimizer.kind = kind;
+    config.lr = 0.01;
+    ASSERT_OK_AND_ASSIGN(const auto cpu, Losses(config));
+    config.compile = Settings(Device::kGpu).compile;
+    ASSERT_OK_AND_ASSIGN(const auto gpu, Losses(config));
+    for (size_t i = 0; i < cpu.size(); ++i) {
+      EXPECT_NEAR(gpu[i], cpu[i], 1e-5 * std::abs(cpu[i]));
+    }
+  }
+}
+
+TEST_F(TrainerCudaTest, ADivergingRunEndsWithTheWeightsBeforeIt) {
+  Config config = Settings(Device::kGpu);
+  config.compile.cuda.tier = CudaTier::kT1;
+  config.lr = 1e30;
+  config.lr_schedule = ScheduleKind::kConstant;
+  ASSERT_OK_AND_ASSIGN(auto loop,
+                       TrainLoop::Create(config, data_, data_.rows));
+  const absl::Status status =
+      loop->RunEpoch(1, [](int64_t, double) { return true; }).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange,
+                               HasSubstr("diverged")));
+  for (const Tensor& param : loop->params()) {
+    for (int64_t i = 0; i < param.num_elements(); ++i) {
+      ASSERT_TRUE(std::isfinite(param.data.as<float>()[i])) << param.name;
+    }
+  }
+}
+
+TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
+  const TempFolder folder;
+  setenv("ONESTEP_CACHE", folder.path().c_str(), 1);
+  Config config = Settings(Device::kGpu);
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, SettleAuto(config, data_));
+  // T0, and T1 to T3 with two first layers each, less what cannot be.
+  EXPECT_EQ(choice.candidates.size() + choice.refused.size(), 7u);
+  EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
+  EXPECT_NE(config.compile.cuda.tier, CudaTier::kAuto);
+  EXPECT_EQ(config.input, InputMode::kDense);
+  EXPECT_THAT(FlagsOf(choice.candidates[0]), HasSubstr("--tier t"));
+
+  Config again = Settings(Device::kGpu);
+  ASSERT_OK_AND_ASSIGN(const AutoChoice kept, SettleAuto(again, data_));
+  EXPECT_TRUE(kept.cached);
+  EXPECT_EQ(again.compile.cuda.tier, config.compile.cuda.tier);
+
+  Config fixed = Settings(Device::kGpu);
+  fixed.compile.dispatch = Dispatch::kGraph;
+  fixed.compile.cuda.tier = CudaTier::kT0;
+  ASSERT_OK_AND_ASSIGN(const AutoChoice none, SettleAuto(fixed, data_));
+  EXPECT_FALSE(none.cached);
+  unsetenv("ONESTEP_CACHE");
+
+  Config sparse = Settings(Device::kGpu);
+  sparse.input = InputMode::kSparse;
+  EXPECT_THAT(SettleAuto(sparse, data_).status(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("sparse")));
+}
+
+TEST_F(TrainerCudaTest, TheBenchmarkComparesEveryWay) {
+  Config config = Settings(Device::kGpu);
+  config.samples = 2;
+  ASSERT_OK_AND_ASSIGN(const BenchRow row, BenchStep(config, data_, 8,
+                                                     [](const std::string&) {}));
+  std::vector<std::string> names;
+  for (const WayResult& way : row.ways) {
+    names.push_back(way.name);
+    EXPECT_GT(way.times.median_us, 0);
+    EXPECT_GT(way.times.synced_us, 0);
+  }
+  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
+                                          "fused", "t1_ops", "t1", "t2", "t3",
+                                          "t1_split", "t2_split", "t3_split"));
+  EXPECT_THAT(row.refused, testing::IsEmpty());
+  EXPECT_GT(row.Way("unfused_ops").times.dispatches, 20);
+  EXPECT_EQ(row.Way("t3").times.dispatches, 1);
+}
+
+}  // namespace
+}  // namespace onestep

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cuda_api.h promises, held against CUDA on a device and against the
+// emulator that stands in for it: one source, two programs.
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/probe_launch.h"
+#include "runtime/cuda_api.h"
+#include "runtime/cuda_handle.h"
+#include "tests/runtime/cuda_under_test.h"
+#include "tests/status_matchers.h"
+
+namespace onestep {
+namespace {
+
+using ::testing::Each;
+using ::testing::Field;
+
+constexpr int64_t kWorkspaceBytes = int64_t{4} << 20;
+
+class CudaConformanceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const absl::Status device = cuda_.Device().status();
+    if (!device.ok()) {
+      ASSERT_EQ(std::getenv("ONESTEP_REQUIRE_CUDA"), nullptr) << device;
+      GTEST_SKIP() << device;
+    }
+    ASSERT_OK_AND_ASSIGN(stream_, Own<CudaStream>(cuda_, cuda_.CreateStream()));
+  }
+
+  CudaApi::Stream stream() const { return stream_.get(); }
+
+  template <typename T>
+  CudaMemory Upload(const std::vector<T>& values) {
+    const int64_t bytes = values.size() * sizeof(T);
+    auto memory = Own<CudaMemory>(cuda_, cuda_.Malloc(bytes));
+    EXPECT_OK(memory);
+    if (!memory.ok()) return {};
+    EXPECT_OK(
+        cuda_.CopyToDevice(memory->get(), values.data(), bytes, stream()));
+    EXPECT_OK(cuda_.Synchronize(stream()));
+    return *std::move(memory);
+  }
+
+  template <typename T>
+  std::vector<T> Download(const CudaMemory& memory, int64_t count) {
+    std::vector<T> values(count);
+    EXPECT_OK(cuda_.CopyToHost(values.data(), memory.get(), count * sizeof(T),
+                               stream()));
+    EXPECT_OK(cuda_.Synchronize(stream()));
+    return values;
+  }
+
+  void Run(CudaApi::Graph graph) {
+    ASSERT_OK_AND_ASSIGN(
+        const CudaGraphExec exec,
+        Own<CudaGraphExec>(cuda_, cuda_.Instantiate(graph, stream())));
+    ASSERT_OK(cuda_.LaunchGraph(exec.get(), stream()));
+    ASSERT_OK(cuda_.Synchronize(stream()));
+  }
+
+  CudaApi& cuda_ = CudaUnderTest();
+  CudaStream stream_;
+};
+
+float* Floats(const CudaMemory& memory) {
+  return static_cast<float*>(memory.get());
+}
+
+std::vector<float> Values(int64_t count, uint32_t seed) {
+  std::vector<float> values(count);
+  for (float& value : values) {
+    seed = seed * 1664525 + 1013904223;
+    value = static_cast<float>(seed >> 8) / (1 << 23) - 1;
+  }
+  return values;
+}
+
+TEST_F(CudaConformanceTest, KernelsRunInTheOrderOfTheStream) {
+  const std::vector<float> values = Values(1000, 1);
+  const CudaMemory x = Upload(values);
+  const CudaMemory y = Upload(std::vector<float>(1000));
+  const CudaMemory z = Upload(std::vector<float>(1000));
+  const Launch first = cuda::ProbeCopy(Floats(x), Floats(y), 1000);
+  const Launch second = cuda::ProbeCopy(Floats(y), Floats(z), 1000);
+  ASSERT_OK(cuda_.Preload(first));
+  ASSERT_OK(cuda_.LaunchKernel(first, stream()));
+  ASSERT_OK(cuda_.LaunchKernel(second, stream()));
+  EXPECT_EQ(Download<float>(z, 1000), values);
+}
+
+TEST_F(CudaConformanceTest, ANodeRunsAfterThoseItHasEdgesFrom) {
+  const std::vector<float> values = Values(1000, 2);
+  const CudaMemory x = Upload(values);
+  const CudaMemory y = Upload(std::vector<float>(1000));
+  const CudaMemory z = Upload(std::vector<float>(1000));
+  const Launch first = cuda::ProbeCopy(Floats(x), Floats(y), 1000);
+  const Launch second = cuda::ProbeCopy(Floats(y), Floats(z), 1000);
+  ASSERT_OK(cuda_.Preload(first));
+  ASSERT_OK_AND_ASSIGN(const CudaGraph graph,
+                       Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
+  ASSERT_OK_AND_ASSIGN(const CudaApi::Node node,
+                       cuda_.AddKernel(graph.get(), {}, first));
+  ASSERT_OK(cuda_.AddKernel(graph.get(), {{node}}, second).status());
+  Run(graph.get());
+  EXPECT_EQ(Download<float>(z, 1000), values);
+}
+
+TEST_F(CudaConformanceTest, ProgrammaticEdgesJoinKernelsThatWait) {
+  const Launch launch = cuda::ProbeEmpty(/*waits=*/true);
+  ASSERT_OK(cuda_.Preload(launch));
+  ASSERT_OK_AND_ASSIGN(const CudaGraph graph,
+                       Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
+  std::vector<CudaApi::Edge> edges;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK_AND_ASSIGN(const CudaApi::Node node,
+                         cuda_.AddKernel(graph.get(), edges, launch));
+    edges = {{node, /*programmatic=*/true}};
+  }
+  Run(graph.get());
+  ASSERT_OK_AND_ASSIGN(const std::vector<CudaApi::NodeInfo> nodes,
+                       cuda_.Nodes(graph.get()));
+  EXPECT_EQ(nodes.size(), 5);
+  EXPECT_THAT(nodes, Each(Field(&CudaApi::NodeInfo::kind, "kernel")));
+  EXPECT_THAT(nodes, Each(Field(&CudaApi::NodeInfo::name, launch.name)));
+}
+
+TEST_F(CudaConformanceTest, AWhileNodeRunsUntilItsKernelEndsIt) {
+  const CudaMemory count = Upload(std::vector<uint32_t>{0});
+  ASSERT_OK_AND_ASSIGN(const CudaGraph graph,
+                       Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
+  ASSERT_OK_AND_ASSIGN(const CudaApi::WhileNode loop,
+                       cuda_.AddWhile(graph.get(), {}));
+  const Launch body =
+      cuda::ProbeWhile(loop.handle, static_cast<uint32_t*>(count.get()), 7);
+  ASSERT_OK(cuda_.Preload(body));
+  ASSERT_OK(cuda_.AddKernel(loop.body, {}, body).status());
+  Run(graph.get());
+  EXPECT_EQ(Download<uint32_t>(count, 1)[0], 7);
+}
+
+TEST_F(CudaConformanceTest, CooperativeBlocksMeetAtBarriers) {
+  const CudaMemory counter = Upload(std::vector<uint32_t>{0});
+  const Launch launch = cuda::ProbeGridBarrier(
+      static_cast<uint32_t*>(counter.get()), /*rounds=*/3, /*blocks=*/4);
+  ASSERT_OK(cuda_.Preload(launch));
+  ASSERT_OK(cuda_.LaunchKernel(launch, stream()));
+  EXPECT_EQ(Download<uint32_t>(counter, 1)[0], 12);
+}
+
+TEST_F(CudaConformanceTest, BlocksOfAClusterPushToEachOther) {
+  ASSERT_OK_AND_ASSIGN(const CudaDevice device, cuda_.Device());
+  if (device.compute_major < 9) GTEST_SKIP() << "no clusters";
+  const Launch launch = cuda::ProbePush(/*rounds=*/10);
+  ASSERT_OK(cuda_.Preload(launch));
+  ASSERT_OK_AND_ASSIGN(const int active, cuda_.MaxActiveClusters(launch));
+  EXPECT_GE(active, 1);
+  ASSERT_OK(cuda_.LaunchKernel(launch, stream()));
+  EXPECT_OK(cuda_.Synchronize(stream()));
+}
+
+// y as CudaMatMul says, without masks and sums, in fp64.
+std::vector<double> Reference(const CudaMatMul& x, const std::vector<float>& a,
+                              const std::vector<float>& b,
+                              const std::vector<float>& bias,
+                              const std::vector<float>& y) {
+  std::vector<double> out(x.m * x.n);
+  for (int64_t i = 0; i < x.m; ++i) {
+    for (int64_t j = 0; j < x.n; ++j) {
+      double sum = x.bias ? bias[j] : 0;
+      for (int64_t p = 0; p < x.k; ++p) {
+        sum += double{a[x.trans_a ? p * x.m + i : i * x.k + p]} *
+               b[x.trans_b ? j * x.k + p : p * x.n + j];
+      }
+      if (x.accumulate) sum += y[i * x.n + j];
+      out[i * x.n + j] = x.relu && sum < 0 ? 0 : sum;
+    }
+  }
+  return out;
+}
+
+class CudaMatMulConformanceTest : public CudaConformanceTest {
+ protected:
+  void SetUp() override {
+    CudaConformanceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const absl::Status library = cuda_.MatMulLibrary().status();
+    if (!library.ok()) GTEST_SKIP() << library;
+    ASSERT_OK_AND_ASSIGN(workspace_,
+                         Own<CudaMemory>(cuda_, cuda_.Malloc(kWorkspaceBytes)));
+  }
+
+  void RunMatMul(const CudaMatMul& matmul, const CudaMatMulOperands& operands) {
+    ASSERT_OK_AND_ASSIGN(
+        const CudaMatMulPlan plan,
+        Own<CudaMatMulPlan>(
+            cuda_, cuda_.PlanMatMul(matmul, workspace_.get(), kWorkspaceBytes,
+                                    stream())));
+    EXPECT_NE(cuda_.Describe(plan.get()), "");
+    ASSERT_OK(cuda_.RunMatMul(plan.get(), operands, stream()));
+    ASSERT_OK(cuda_.Synchronize(stream()));
+  }
+
+  // Sums of k products below 1, in fp32: k of their roundings at the most.
+  static void ExpectClose(const std::vector<float>& got,
+                          const std::vector<double>& want, int64_t k) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], 1e-7 * (k + 2)) << "at " << i;
+    }
+  }
+
+  void ExpectAsReference(const CudaMatMul& x) {
+    SCOPED_TRACE(x.ToString());
+    const auto a = Values(x.m * x.k, 1), b = Values(x.k * x.n, 2);
+    const auto bias = Values(x.n, 3), y = Values(x.m * x.n, 4);
+    const CudaMemory device_a = Upload(a), device_b = Upload(b);
+    const CudaMemory device_bias = Upload(bias), device_y = Upload(y);
+    RunMatMul(x, {.a = Floats(device_a),
+                  .b = Floats(device_b),
+                  .y = Floats(device_y),
+                  .bias = x.bias ? Floats(device_bias) : nullptr});
+    ExpectClose(Download<float>(device_y, x.m * x.n),
+                Reference(x, a, b, bias, y), x.k);
+  }
+
+  CudaMemory workspace_;
+};
+
+TEST_F(CudaMatMulConformanceTest, EveryTransposition) {
+  for (const bool trans_a : {false, true}) {
+    for (const bool trans_b : {false, true}) {
+      ExpectAsReference(
+          {.m = 32, .n = 48, .k = 20, .trans_a = trans_a, .trans_b = trans_b});
+    }
+  }
+}
+
+TEST_F(CudaMatMulConformanceTest, EpiloguesAndSums) {
+  ExpectAsReference({.m = 32, .n = 128, .k = 784, .bias = true});
+  ExpectAsReference({.m = 32, .n = 128, .k = 784, .bias = true, .relu = true});
+  ExpectAsReference({.m = 32, .n = 12, .k = 128, .relu = true});
+  ExpectAsReference(
+      {.m = 784, .n = 128, .k = 32, .trans_a = true, .accumulate = true});
+}
+
+TEST_F(CudaMatMulConformanceTest, TheMaskOfAReluGatesItsGradient) {
+  const CudaMatMul forward = {
+      .m = 32, .n = 128, .k = 16, .bias = true, .relu = true, .mask_out = true};
+  const CudaMatMul backward = {.m = 32,
+                               .n = 128,
+                               .k = 12,
+                               .trans_b = true,
+                               .mask_in = true,
+                               .column_sums = true};
+  const auto x = Values(32 * 16, 1), w = Values(16 * 128, 2);
+  const auto bias = Values(128, 3), d = Values(32 * 12, 4);
+  const auto w2 = Values(128 * 12, 5);
+  const CudaMemory device_x = Upload(x), device_w = Upload(w);
+  const CudaMemory device_bias = Upload(bias), device_d = Upload(d);
+  const CudaMemory device_w2 = Upload(w2);
+  const CudaMemory h = Upload(std::vector<float>(32 * 128));
+  const CudaMemory e = Upload(std::vector<float>(32 * 128));
+  const CudaMemory sums = Upload(std::vector<float>(128));
+  const CudaMemory mask = Upload(std::vector<uint8_t>(32 * 128 / 8));
+  RunMatMul(forward, {.a = Floats(device_x),
+                      .b = Floats(device_w),
+                      .y = Floats(h),
+                      .bias = Floats(device_bias),
+                      .mask = mask.get()});
+  RunMatMul(backward, {.a = Floats(device_d),
+                       .b = Floats(device_w2),
+                       .y = Floats(e),
+                       .mask = mask.get(),
+                       .column_sums = Floats(sums)});
+  const auto h_values = Download<float>(h, 32 * 128);
+  ExpectClose(h_values, Reference(forward, x, w, bias, {}), 16);
+  std::vector<double> want = Reference(backward, d, w2, {}, {});
+  std::vector<double> want_sums(128);
+  for (int64_t i = 0; i < 32 * 128; ++i) {
+    if (h_values[i] <= 0) want[i] = 0;
+    want_sums[i % 128] += want[i];
+  }
+  ExpectClose(Download<float>(e, 32 * 128), want, 12);
+  ExpectClose(Download<float>(sums, 128), want_sums, 12 * 32);
+}
+
+TEST_F(CudaMatMulConformanceTest, GradientOfWeightsInPlaceWithTheBiass) {
+  const CudaMatMul matmul = {.m = 784,
+                             .n = 128,
+                             .k = 32,
+                             .trans_a = true,
+                             .accumulate = true,
+                             .column_sums = true};
+  const auto x = Values(32 * 784, 1), e = Values(32 * 128, 2);
+  const auto w = Values(784 * 128, 3);
+  const CudaMemory device_x = Upload(x), device_e = Upload(e);
+  const CudaMemory device_w = Upload(w);
+  const CudaMemory sums = Upload(std::vector<float>(128));
+  RunMatMul(matmul, {.a = Floats(device_x),
+                     .b = Floats(device_e),
+                     .y = Floats(device_w),
+                     .column_sums = Floats(sums)});
+  ExpectClose(Download<float>(device_w, 784 * 128),
+              Reference(matmul, x, e, {}, w), 32);
+  std::vector<double> want(128);
+  for (int64_t i = 0; i < 32 * 128; ++i) want[i % 128] += e[i];
+  ExpectClose(Download<float>(sums, 128), want, 32);
+}
+
+TEST_F(CudaMatMulConformanceTest, ACapturedMatMulIsAChildOfKernelsOnly) {
+  const CudaMatMul matmul = {.m = 32, .n = 64, .k = 16};
+  const auto a = Values(32 * 16, 1), b = Values(16 * 64, 2);
+  const CudaMemory device_a = Upload(a), device_b = Upload(b);
+  const CudaMemory y = Upload(std::vector<float>(32 * 64));
+  ASSERT_OK_AND_ASSIGN(
+      const CudaMatMulPlan plan,
+      Own<CudaMatMulPlan>(cuda_, cuda_.PlanMatMul(matmul, workspace_.get(),
+                                                  kWorkspaceBytes, stream())));
+  ASSERT_OK(cuda_.BeginCapture(stream()));
+  EXPECT_OK(cuda_.RunMatMul(
+      plan.get(),
+      {.a = Floats(device_a), .b = Floats(device_b), .y = Floats(y)},
+      stream()));
+  ASSERT_OK_AND_ASSIGN(const CudaGraph child,
+                       Own<CudaGraph>(cuda_, cuda_.EndCapture(stream())));
+  ASSERT_OK_AND_ASSIGN(const std::vector<CudaApi::NodeInfo> nodes,
+                       cuda_.Nodes(child.get()));
+  EXPECT_THAT(nodes, Each(Field(&CudaApi::NodeInfo::kind, "kernel")));
+  ASSERT_OK_AND_ASSIGN(const CudaGraph graph,
+                       Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
+  ASSERT_OK(cuda_.AddChildGraph(graph.get(), {}, child.get()).status());
+  Run(graph.get());
+  ExpectClose(Download<float>(y, 32 * 64), Reference(matmul, a, b, {}, {}), 16);
+}
+
+}  // namespace
+}  // namespace onestep

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/runtime/cuda_under_test.h"
+
+namespace onestep {
+
+CudaApi& CudaUnderTest() { return RealCuda(); }
+
+}  // namespace onestep
