@@ -41,9 +41,10 @@ struct CudaSpec {
   std::vector<CudaSlot> slots;
   std::vector<CudaTable> tables;
   int64_t arena_bytes = 0;
-  int64_t workspace_bytes = 0;  // zeroed once
+  int64_t workspace_bytes = 0;                   // zeroed once
   std::vector<std::pair<int, float>> constants;  // slots filled once
   std::vector<StepInfo> steps;
+  bool steps_are_nodes = true;  // the first of `nodes`, one by one
   CudaLaunch launch = CudaLaunch::kEach;
   int64_t steps_per_launch = 1;
   // The nodes of `n` steps on from the step that the device counts, which they
@@ -121,6 +122,7 @@ class CudaProgram : public Executable {
   CudaProgram() = default;
   absl::Status Fail(const absl::Status& status);
   absl::Status RunSteps(int64_t n);
+  absl::Status RunNode(int index);
   absl::Status Prepare(int64_t n, bool restarted);
   absl::Status LaunchSteps(int64_t first, int64_t n);
   absl::Status Replay(int64_t steps, int64_t times);

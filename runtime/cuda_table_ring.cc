@@ -23,9 +23,9 @@ absl::StatusOr<std::unique_ptr<CudaTableRing>> CudaTableRing::Create(
   ring->compute_ = compute;
   const int64_t step_bytes =
       rows * std::accumulate(row_bytes.begin(), row_bytes.end(), int64_t{0});
-  ring->chunk_steps_ = std::clamp<int64_t>(limit_bytes / kChunks / step_bytes,
-                                           1, std::max<int64_t>(
-                                                  1, kChunkRows / rows));
+  ring->chunk_steps_ =
+      std::clamp<int64_t>(limit_bytes / kChunks / step_bytes, 1,
+                          std::max<int64_t>(1, kChunkRows / rows));
   ring->rows_ = rows;
   ring->row_bytes_ = std::move(row_bytes);
   ASSIGN_OR_RETURN(ring->copies_, Own<CudaStream>(cuda, cuda.CreateStream()));
@@ -67,22 +67,32 @@ void CudaTableRing::Number(int32_t* indices, int64_t steps) const {
   }
 }
 
+// Into the current chunk's staging, step by step.
+void CudaTableRing::Gather(const std::vector<const char*>& tables,
+                           const char* indices, int64_t stride_bytes,
+                           int64_t count) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const int64_t bytes = row_bytes_[t];
+    char* to = static_cast<char*>(chunks_[current_].staging[t].get());
+    for (int64_t s = 0; s < count; ++s) {
+      const auto* const rows =
+          reinterpret_cast<const int32_t*>(indices + s * stride_bytes);
+      for (int64_t r = 0; r < rows_; ++r, to += bytes) {
+        std::memcpy(to, tables[t] + rows[r] * bytes, bytes);
+      }
+    }
+  }
+}
+
 absl::Status CudaTableRing::Begin(const std::vector<const char*>& tables,
-                                  const int32_t* indices, int64_t first,
-                                  int64_t count) {
+                                  const char* indices, int64_t stride_bytes,
+                                  int64_t first, int64_t count) {
   CHECK(first % chunk_steps_ == 0 && count <= chunk_steps_);
   current_ = static_cast<int>(first / chunk_steps_ % kChunks);
   Chunk& chunk = chunks_[current_];
   // The staging is free when its last copy is done.
   if (chunk.filled) RETURN_IF_ERROR(cuda_.WaitOnHost(chunk.copied.get()));
-  const int64_t rows = count * rows_;
-  for (size_t t = 0; t < tables.size(); ++t) {
-    const int64_t bytes = row_bytes_[t];
-    char* const staged = static_cast<char*>(chunk.staging[t].get());
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(staged + r * bytes, tables[t] + indices[r] * bytes, bytes);
-    }
-  }
+  Gather(tables, indices, stride_bytes, count);
   // The device's chunk is free when the steps that read it are done.
   if (chunk.filled) {
     RETURN_IF_ERROR(cuda_.Wait(copies_.get(), chunk.used.get()));
@@ -91,7 +101,8 @@ absl::Status CudaTableRing::Begin(const std::vector<const char*>& tables,
     char* const to = static_cast<char*>(device_[t].get()) +
                      current_ * chunk_steps_ * rows_ * row_bytes_[t];
     RETURN_IF_ERROR(cuda_.CopyToDevice(to, chunk.staging[t].get(),
-                                       rows * row_bytes_[t], copies_.get()));
+                                       count * rows_ * row_bytes_[t],
+                                       copies_.get()));
   }
   RETURN_IF_ERROR(cuda_.Record(chunk.copied.get(), copies_.get()));
   return cuda_.Wait(compute_, chunk.copied.get());

@@ -39,11 +39,13 @@ class CudaTableRing {
   // The row numbers of steps 0 .. steps - 1, as the kernels are given them.
   void Number(int32_t* indices, int64_t steps) const;
 
-  // Brings the rows of steps [first, first + count): `indices` are those
-  // steps' row numbers in `tables`, on the host. Steps that are launched from
-  // now on find them. REQUIRES: chunk by chunk from step 0 on.
+  // Brings the rows of steps [first, first + count): `indices` are the first
+  // one's row numbers in `tables`, on the host, the others' `stride_bytes`
+  // apart. Steps that are launched from now on find them.
+  // REQUIRES: chunk by chunk from step 0 on.
   absl::Status Begin(const std::vector<const char*>& tables,
-                     const int32_t* indices, int64_t first, int64_t count);
+                     const char* indices, int64_t stride_bytes, int64_t first,
+                     int64_t count);
   // After the launches of the chunk's steps.
   absl::Status End();
 
@@ -55,6 +57,8 @@ class CudaTableRing {
   };
 
   explicit CudaTableRing(CudaApi& cuda) : cuda_(cuda) {}
+  void Gather(const std::vector<const char*>& tables, const char* indices,
+              int64_t stride_bytes, int64_t count);
 
   CudaApi& cuda_;
   CudaApi::Stream compute_ = nullptr;

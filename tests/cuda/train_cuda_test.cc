@@ -36,6 +36,7 @@ struct Trained {
 struct Task {
   ModelSpec model;
   int64_t batch = 0, steps = 0;
+  int64_t gap = 0;  // between the bound indices of two steps
   Dataset data;
   std::vector<int32_t> indices;  // [steps,batch]
   std::vector<float> lrs;        // [steps]
@@ -55,9 +56,8 @@ struct Task {
 };
 
 absl::StatusOr<Trained> Reference(const Task& task) {
-  ASSIGN_OR_RETURN(const Graph graph, BuildTrainStep(task.model, {},
-                                                     task.data.rows,
-                                                     task.batch));
+  ASSIGN_OR_RETURN(const Graph graph,
+                   BuildTrainStep(task.model, {}, task.data.rows, task.batch));
   ASSIGN_OR_RETURN(auto tensors, InitParams(task.model, Init::kHe, 3));
   TensorMap x;
   for (const Tensor& tensor : tensors) {
@@ -97,8 +97,8 @@ class TrainCudaTest : public CudaTest {
   // In runs of 1, then `run` steps, as a progress line would have them.
   absl::StatusOr<Trained> Train(const Task& task, const CompileOptions& options,
                                 int64_t run = 7) {
-    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {},
-                                                 task.data.rows, task.batch));
+    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {}, task.data.rows,
+                                                 task.batch));
     ASSIGN_OR_RETURN(const Compiled compiled,
                      Compile(std::move(graph), options));
     lowering_ = compiled.executable->lowering();
@@ -106,14 +106,18 @@ class TrainCudaTest : public CudaTest {
     ASSIGN_OR_RETURN(auto params, InitParams(task.model, Init::kHe, 3));
     RETURN_IF_ERROR(BindData(executable, task.data));
     RETURN_IF_ERROR(BindTensors(executable, params));
-    std::vector<int32_t> indices = task.indices;
+    const int64_t stride = task.batch + task.gap;
+    std::vector<int32_t> indices(task.steps * stride);
+    for (int64_t s = 0; s < task.steps; ++s) {
+      std::copy_n(task.indices.begin() + s * task.batch, task.batch,
+                  indices.begin() + s * stride);
+    }
     std::vector<float> lrs = task.lrs, losses(task.steps), corrects(task.steps);
-    RETURN_IF_ERROR(executable.Bind("indices", indices.data(),
-                                    task.batch * sizeof(int32_t)));
+    RETURN_IF_ERROR(
+        executable.Bind("indices", indices.data(), stride * sizeof(int32_t)));
     RETURN_IF_ERROR(executable.Bind("lr", lrs.data(), sizeof(float)));
     RETURN_IF_ERROR(executable.Bind("loss", losses.data(), sizeof(float)));
-    RETURN_IF_ERROR(
-        executable.Bind("correct", corrects.data(), sizeof(float)));
+    RETURN_IF_ERROR(executable.Bind("correct", corrects.data(), sizeof(float)));
     for (int64_t done = 0; done < task.steps;) {
       const int64_t n = done == 0 ? 1 : std::min(run, task.steps - done);
       RETURN_IF_ERROR(executable.Run(n));
@@ -202,8 +206,8 @@ TEST_F(TrainCudaTest, LossesStayWithTheOraclesForFiveHundredSteps) {
       for (int64_t s = 0; s < task.steps; ++s) {
         // Of 97 random rows losses go towards 0, where rounding is all.
         const double scale = std::max(want.losses[s], 1e-2);
-        largest = std::max(largest,
-                           std::abs(got.losses[s] - want.losses[s]) / scale);
+        largest =
+            std::max(largest, std::abs(got.losses[s] - want.losses[s]) / scale);
       }
       std::printf("tier %s, first layer %s: losses within %.1e\n",
                   ToString(tier), ToString(layer), largest);
@@ -219,10 +223,9 @@ struct Shape {
 };
 
 TEST_F(TrainCudaTest, OddShapesToo) {
-  for (const Shape& shape :
-       {Shape{{13, 8, 3}, 33, Activation::kTanh},
-        Shape{{100, 20, 7}, 7, Activation::kSigmoid},
-        Shape{{64, 40, 17}, 1, Activation::kRelu}}) {
+  for (const Shape& shape : {Shape{{13, 8, 3}, 33, Activation::kTanh},
+                             Shape{{100, 20, 7}, 7, Activation::kSigmoid},
+                             Shape{{64, 40, 17}, 1, Activation::kRelu}}) {
     const Task task(shape.widths, shape.batch, 20, shape.activation);
     ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
     for (const CudaTier tier :
@@ -277,18 +280,30 @@ TEST_F(TrainCudaTest, RowsThatDoNotFitAreBroughtAsStepsNeedThem) {
   }
 }
 
+TEST_F(TrainCudaTest, RowsThatDoNotFitMayBeNumberedWithGaps) {
+  Task task({20, 16, 4}, 8, 12);
+  CompileOptions options = Options(Dispatch::kAuto, true, CudaTier::kT0);
+  options.cuda.table_limit_bytes = 2000;
+  ASSERT_OK_AND_ASSIGN(const Trained want, Train(task, options));
+  task.gap = 3;
+  ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, options));
+  EXPECT_THAT(lowering_, HasSubstr("rows brought 3 steps at once"));
+  ExpectSameBits(got, want);
+}
+
 TEST_F(TrainCudaTest, ParamsThatTheCallerChangesAreTakenAnew) {
   const Task task({20, 16, 4}, 8, 2);
   for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
-    ASSERT_OK_AND_ASSIGN(Graph graph, BuildTrainStep(task.model, {},
-                                                     task.data.rows,
-                                                     task.batch));
+    ASSERT_OK_AND_ASSIGN(
+        Graph graph,
+        BuildTrainStep(task.model, {}, task.data.rows, task.batch));
     ASSERT_OK_AND_ASSIGN(
         const Compiled compiled,
         Compile(std::move(graph), Options(Dispatch::kAuto, true, tier)));
     Executable& executable = *compiled.executable;
     ASSERT_OK_AND_ASSIGN(auto params, InitParams(task.model, Init::kHe, 3));
-    ASSERT_OK_AND_ASSIGN(const auto first, InitParams(task.model, Init::kHe, 3));
+    ASSERT_OK_AND_ASSIGN(const auto first,
+                         InitParams(task.model, Init::kHe, 3));
     ASSERT_OK(BindData(executable, task.data));
     ASSERT_OK(BindTensors(executable, params));
     std::vector<int32_t> indices = task.indices;
@@ -317,6 +332,55 @@ TEST_F(TrainCudaTest, ParamsThatTheCallerChangesAreTakenAnew) {
     run(&losses[1]);
     EXPECT_EQ(losses[1], losses[0]) << executable.lowering();
   }
+}
+
+// As Train, but node by node: the results of the first step, and then of it
+// again with the weights that it left.
+TEST_F(TrainCudaTest, ARunStepIsOneNodeOfTheStepInHand) {
+  const Task task({20, 16, 4}, 8, 2);
+  const auto losses = [&](CompileOptions options,
+                          bool by_node) -> absl::StatusOr<std::vector<float>> {
+    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {}, task.data.rows,
+                                                 task.batch));
+    ASSIGN_OR_RETURN(const Compiled compiled,
+                     Compile(std::move(graph), options));
+    Executable& executable = *compiled.executable;
+    ASSIGN_OR_RETURN(auto params, InitParams(task.model, Init::kHe, 3));
+    RETURN_IF_ERROR(BindData(executable, task.data));
+    RETURN_IF_ERROR(BindTensors(executable, params));
+    std::vector<int32_t> indices = task.indices;
+    std::vector<float> lrs = task.lrs, losses(2);
+    const auto bind = [&] {
+      absl::Status status = executable.Bind("indices", indices.data(),
+                                            task.batch * sizeof(int32_t), 2);
+      status.Update(executable.Bind("lr", lrs.data(), sizeof(float), 2));
+      status.Update(executable.Bind("loss", losses.data(), sizeof(float), 2));
+      return status;
+    };
+    RETURN_IF_ERROR(bind());
+    for (int i = 0; by_node && i < std::ssize(executable.steps()); ++i) {
+      RETURN_IF_ERROR(executable.RunStep(i));
+    }
+    if (!by_node) {
+      RETURN_IF_ERROR(executable.Run(1));
+      RETURN_IF_ERROR(bind());
+    }
+    RETURN_IF_ERROR(executable.Run(2));
+    return losses;
+  };
+  for (const int64_t limit : {0, 2000}) {
+    for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+      CompileOptions options = Options(Dispatch::kGraph, true, tier);
+      options.cuda.table_limit_bytes = limit;
+      ASSERT_OK_AND_ASSIGN(const std::vector<float> want,
+                           losses(options, false));
+      ASSERT_OK_AND_ASSIGN(const std::vector<float> got, losses(options, true));
+      EXPECT_EQ(got, want) << ToString(tier) << ", limit " << limit;
+    }
+  }
+  EXPECT_THAT(
+      losses(Options(Dispatch::kSingle, true, CudaTier::kT2), true).status(),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("whole steps")));
 }
 
 // True fp32 is the default, and the others are what they say.
@@ -352,10 +416,9 @@ TEST_F(TrainCudaTest, ATierThatCannotTakeTheStepFallsToTheNextAndSaysWhy) {
   ModelSpec deep;
   deep.widths = {20, 16, 12, 4};
   ASSERT_OK_AND_ASSIGN(Graph graph, BuildTrainStep(deep, {}, 97, 8));
-  ASSERT_OK_AND_ASSIGN(
-      const Compiled compiled,
-      Compile(std::move(graph), Options(Dispatch::kAuto, true,
-                                        CudaTier::kAuto)));
+  ASSERT_OK_AND_ASSIGN(const Compiled compiled,
+                       Compile(std::move(graph), Options(Dispatch::kAuto, true,
+                                                         CudaTier::kAuto)));
   ASSERT_TRUE(compiled.cuda.has_value());
   EXPECT_EQ(compiled.cuda->tier, CudaTier::kT0);
   EXPECT_THAT(compiled.cuda->notes,
