@@ -64,6 +64,10 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
     return absl::UnimplementedError(
         "device gpu with kernels onednn: want kernels auto or loops");
   }
+  if (options.sparse.nonzeros > 0) {
+    return absl::UnimplementedError(
+        "device gpu with input sparse: want input auto or dense");
+  }
   CudaRequest request;
   request.fuse = options.fuse;
   request.library = options.kernels == Kernels::kAuto;

@@ -82,8 +82,8 @@ std::vector<AutoCandidate> GpuCandidates(const Config& config) {
             {Dispatch::kGraph, CudaTier::kT0}};
   }
   if (config.compile.dispatch == Dispatch::kOps) {
-    ways = {{Dispatch::kOps, cuda.tier == CudaTier::kAuto ? CudaTier::kT0
-                                                          : cuda.tier}};
+    ways = {{Dispatch::kOps,
+             cuda.tier == CudaTier::kAuto ? CudaTier::kT0 : cuda.tier}};
   }
   std::vector<AutoCandidate> candidates;
   for (const auto& [dispatch, tier] : ways) {
@@ -100,8 +100,8 @@ std::vector<AutoCandidate> GpuCandidates(const Config& config) {
       }
     }
     for (const CudaFirstLayer layer : layers) {
-      candidates.push_back({dispatch, config.compile.threads,
-                            InputMode::kDense, tier, layer, 0});
+      candidates.push_back({dispatch, config.compile.threads, InputMode::kDense,
+                            tier, layer, 0});
     }
   }
   return candidates;
@@ -387,12 +387,16 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
   AutoChoice choice;
   const int64_t nonzeros = CountNonzeros(data);
   choice.density = Density(data);
-  const AutoCandidate given = {config.compile.dispatch,
-                               config.compile.threads,
-                               config.input,
-                               config.compile.cuda.tier,
-                               config.compile.cuda.first_layer,
-                               0};
+  const AutoCandidate given = {
+      config.compile.dispatch,  config.compile.threads,          config.input,
+      config.compile.cuda.tier, config.compile.cuda.first_layer, 0};
+  const std::vector<AutoCandidate> candidates =
+      Candidates(config, choice.density);
+  if (candidates.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tier ", NameOf(given.tier), ": not with --dispatch ",
+        NameOf(given.dispatch), " --fuse ", NameOf(config.compile.fuse)));
+  }
   // Before anything is timed, as the user may have asked for what cannot be.
   if (config.compile.device == Device::kGpu) {
     if (config.input == InputMode::kSparse) {
@@ -401,14 +405,6 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
     const CudaOptions& cuda = config.compile.cuda;
     CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
     RETURN_IF_ERROR(api.Device().status());
-  }
-  const std::vector<AutoCandidate> candidates =
-      Candidates(config, choice.density);
-  if (candidates.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tier ", NameOf(given.tier), ": not with --dispatch ",
-                     NameOf(given.dispatch), " --fuse ",
-                     NameOf(config.compile.fuse)));
   }
   if (candidates.size() == 1) {
     Apply(candidates[0], nonzeros, config);

@@ -106,9 +106,13 @@ class Flags {
   absl::Status SetBatches(const std::string& text);
   absl::Status SetPasses(const std::string& text);
   absl::Status SetThreads(const std::string& text);
-  bool Given(const std::string& flag) const { return app_.count(flag) > 0; }
+  bool Given(const std::string& flag) const {
+    const CLI::Option* option = app_.get_option_no_throw(flag);
+    return option != nullptr && option->count() > 0;
+  }
   absl::Status CheckExtras() const;
   absl::Status CheckFiles();
+  absl::Status CheckGpu() const;
   absl::Status CheckTogether() const;
 
   Config config_;
@@ -429,6 +433,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
   RETURN_IF_ERROR(CheckExtras());
   RETURN_IF_ERROR(refused_);
   RETURN_IF_ERROR(CheckFiles());
+  RETURN_IF_ERROR(CheckGpu());
   RETURN_IF_ERROR(CheckTogether());
   return CommandLine{config_, ""};
 }
@@ -474,11 +479,28 @@ absl::Status Flags::CheckFiles() {
       absl::StrCat(NameOf(config_.verb), ": want a MODEL file, got none"));
 }
 
-absl::Status Flags::CheckTogether() const {
-  if (config_.verb == Verb::kEval || config_.verb == Verb::kPredict ||
-      config_.verb == Verb::kInfo || config_.verb == Verb::kProbe) {
-    return absl::OkStatus();
+absl::Status Flags::CheckGpu() const {
+  if (config_.compile.device == Device::kGpu) {
+    const CudaOptions& cuda = config_.compile.cuda;
+    if (cuda.tier != CudaTier::kT0 ||
+        cuda.first_layer == CudaFirstLayer::kAuto) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        "--first-layer: want --tier t1, t2 or t3 with it, got t0");
   }
+  for (const char* flag :
+       {"--math", "--tier", "--first-layer", "--steps-per-launch",
+        "--device-data", "--dump-cuda-graph"}) {
+    if (Given(flag)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": want --device gpu with it, got cpu"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Flags::CheckTogether() const {
   for (const char* flag : {"--momentum", "--nesterov"}) {
     if (Given(flag) && config_.optimizer.kind != OptimizerKind::kMomentum) {
       return absl::InvalidArgumentError(

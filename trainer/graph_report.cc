@@ -54,9 +54,6 @@ std::string CudaText(const Compiled& compiled) {
 
 absl::Status WriteCudaGraph(const std::string& file, const Compiled& compiled) {
   if (file.empty()) return absl::OkStatus();
-  if (!compiled.cuda) {
-    return absl::InvalidArgumentError("--dump-cuda-graph: want --device gpu");
-  }
   RETURN_IF_ERROR(WriteTextFile(file, compiled.cuda->nodes_dot));
   CudaProgram& program = *compiled.cuda->program;
   if (!program.has_device() || !program.has_graph()) return absl::OkStatus();
@@ -110,8 +107,7 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
       "graph before the passes\n", before, "\n", PassesText(compiled.passes),
       TeamText(compiled), "\nmemory plan\n", executable.plan(),
       "\nsteps: ", executable.lowering(), "\n", StepsText(executable.steps()),
-      CudaText(compiled),
-      "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
+      CudaText(compiled), "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
       executable.steps().size(), " steps\n");
 }
 

@@ -23,7 +23,7 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
 
 // Writes the planned CUDA graph to `file`, for Graphviz, and, where a GPU is,
 // CUDA's own drawing to `file`.cuda. Nothing when `file` is "".
-// InvalidArgument when the step is on no GPU.
+// REQUIRES: else the step is one for a GPU.
 absl::Status WriteCudaGraph(const std::string& file, const Compiled& compiled);
 
 // The passes alone, a paragraph each.

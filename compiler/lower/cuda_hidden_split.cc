@@ -98,6 +98,7 @@ class Matcher {
     }
     w2_ = logits_->operands[1];
     hidden_ = logits_->operands[0].node;
+    if (hidden_->kind == OpKind::kGelu) return No("activation gelu");
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
     ASSIGN_OR_RETURN(match_.shape.act, ActOf(activation_));

@@ -73,8 +73,8 @@ class CudaLowering {
     spec.lowering = Describe(spec);
     lowered_.device = device_.ToString();
     if (session_ == nullptr) {
-      absl::StrAppend(&spec.lowering, "; planned, not run: ",
-                      no_device_.message());
+      absl::StrAppend(&spec.lowering,
+                      "; planned, not run: ", no_device_.message());
       lowered_.program = CudaProgram::Planned(std::move(spec), no_device_);
     } else {
       ASSIGN_OR_RETURN(lowered_.program,
@@ -93,11 +93,11 @@ class CudaLowering {
     const CudaTier tier = options_.tier;
     const bool one_node = tier == CudaTier::kT2 || tier == CudaTier::kT3;
     if ((single && (tier == CudaTier::kT0 || tier == CudaTier::kT1)) ||
-        (one_node && (request_.way == CudaWay::kOps ||
-                      request_.way == CudaWay::kGraph))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier ", ToString(tier), ": want dispatch ",
-          one_node ? "single" : "ops or graph"));
+        (one_node &&
+         (request_.way == CudaWay::kOps || request_.way == CudaWay::kGraph))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tier ", ToString(tier), ": want dispatch ",
+                       one_node ? "single" : "ops or graph"));
     }
     return absl::OkStatus();
   }
@@ -153,11 +153,14 @@ class CudaLowering {
     }
     if (options_.tier == CudaTier::kAuto &&
         match->shape.batch > kMaxHiddenSplitBatch) {
-      return refuse(absl::StrCat("batch ", match->shape.batch, ", chosen up to ",
-                                 kMaxHiddenSplitBatch));
+      return refuse(absl::StrCat("batch ", match->shape.batch,
+                                 ", chosen up to ", kMaxHiddenSplitBatch));
     }
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
-    if (!plan.refusal.empty()) return refuse(plan.refusal);
+    // Which begins with the tier's name.
+    if (!plan.refusal.empty()) {
+      return absl::UnimplementedError(absl::StrCat("tier ", plan.refusal));
+    }
     const bool each = request_.way == CudaWay::kOps;
     const int64_t nodes = tier == CudaTier::kT1 ? 3 : 1;
     return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(nodes));
@@ -175,6 +178,7 @@ class CudaLowering {
     if (tier != CudaTier::kT3 || session_ == nullptr) return plan;
     for (const int smaller : {8, 1}) {
       if (!plan.refusal.empty()) return plan;
+      if (plan.blocks <= smaller) continue;
       const Launch launch = cuda::HiddenSplitPersistent(
           plan, cuda::HiddenSplitBuffers{}, 0, 1, cuda::PersistentSignals{});
       RETURN_IF_ERROR(session_->cuda.Preload(launch));
@@ -197,7 +201,8 @@ class CudaLowering {
     matmuls.library = request_.library;
     matmuls.gradients = request_.fuse;
     matmuls.plan =
-        [this](const CudaMatMul& matmul) -> absl::StatusOr<CudaApi::MatMulPlan> {
+        [this](
+            const CudaMatMul& matmul) -> absl::StatusOr<CudaApi::MatMulPlan> {
       if (session_ == nullptr) return nullptr;
       return session_->matmuls.Plan(matmul);
     };
@@ -220,8 +225,8 @@ class CudaLowering {
     spec.constants = std::move(ops.constants);
     spec.plan = std::move(ops.plan);
     for (const CudaOp& op : ops.ops) spec.steps.push_back(op.info);
-    spec.launch = request_.way == CudaWay::kOps ? CudaLaunch::kEach
-                                                : CudaLaunch::kGraph;
+    spec.launch =
+        request_.way == CudaWay::kOps ? CudaLaunch::kEach : CudaLaunch::kGraph;
     spec.steps_per_launch =
         StepsPerLaunch(static_cast<int64_t>(ops.ops.size()) + 1);
     spec.nodes = [ops = std::move(ops.ops)](const CudaBindings& at, int64_t n) {
@@ -252,8 +257,7 @@ class CudaLowering {
         break;
       case CudaLaunch::kGraph:
         absl::StrAppend(&text, ops, ops == 1 ? " kernel" : " ops",
-                        " a step, one graph replay per ",
-                        spec.steps_per_launch,
+                        " a step, one graph replay per ", spec.steps_per_launch,
                         spec.steps_per_launch == 1 ? " step" : " steps");
         break;
       case CudaLaunch::kPersistent:
@@ -262,8 +266,7 @@ class CudaLowering {
     }
     if (lowered_.tier != CudaTier::kT0) {
       absl::StrAppend(&text, ", first layer ",
-                      options_.math == MathMode::kBf16
-                          ? "bf16"
+                      options_.math == MathMode::kBf16 ? "bf16"
                       : options_.first_layer == CudaFirstLayer::kSplit
                           ? "split into 3 bf16"
                           : "fp32");

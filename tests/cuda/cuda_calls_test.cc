@@ -58,7 +58,8 @@ TEST_F(CudaCallsTest, AGraphIsLaunchedOncePerStep) {
   for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
     ASSERT_OK_AND_ASSIGN(const auto session, Session(Dispatch::kGraph, tier));
     // Then the losses and counts come back, and nothing else.
-    EXPECT_EQ(CallsOf(*session, 5), "CopyToHost 2, LaunchGraph 5, Synchronize 1")
+    EXPECT_EQ(CallsOf(*session, 5),
+              "CopyToHost 2, LaunchGraph 5, Synchronize 1")
         << ToString(tier);
   }
 }
@@ -81,16 +82,17 @@ TEST_F(CudaCallsTest, APersistentKernelIsLaunchedOncePerSlice) {
                        Session(Dispatch::kSingle, CudaTier::kT3));
   const std::string calls = CallsOf(*session, 15);
   // The host asks whether it is done, as often as that takes.
-  EXPECT_THAT(calls, testing::MatchesRegex(
-                         "CopyToHost 2, Done [0-9]+, LaunchKernel 1, "
-                         "Synchronize 1"));
+  EXPECT_THAT(
+      calls, testing::MatchesRegex("CopyToHost 2, Done [0-9]+, LaunchKernel 1, "
+                                   "Synchronize 1"));
 }
 
 TEST_F(CudaCallsTest, OpsAreALaunchEach) {
   ASSERT_OK_AND_ASSIGN(const auto session,
                        Session(Dispatch::kOps, CudaTier::kT1));
   EXPECT_EQ(session->executable().dispatches(), 4);
-  EXPECT_EQ(CallsOf(*session, 5), "CopyToHost 2, LaunchKernel 20, Synchronize 1");
+  EXPECT_EQ(CallsOf(*session, 5),
+            "CopyToHost 2, LaunchKernel 20, Synchronize 1");
 }
 
 // Whatever the run, from its first launch to its last there is nothing but
@@ -130,8 +132,116 @@ TEST_F(CudaCallsTest, AnEpochCopiesItsRowOrderAndRatesOnce) {
   cuda_.log().Mark();
   for (int step = 0; step < 50; ++step) ASSERT_OK(session->Run(1));
   EXPECT_EQ(cuda_.log().Count("CopyToDevice"), 2) << cuda_.log();
+  EXPECT_EQ(cuda_.log().Count("Instantiate"), 0) << cuda_.log();
   EXPECT_EQ(session->executable().traffic()->to_device_bytes - before,
             200 * 4 + 50 * 4);
+}
+
+// Four steps of a graph: what it is made of, and nothing else.
+TEST_F(CudaCallsTest, AGraphHasTheNodesOfItsSteps) {
+  const auto nodes = [&](Dispatch dispatch, CudaTier tier) -> std::string {
+    const auto session = Session(dispatch, tier, 4);
+    EXPECT_OK(session.status());
+    if (!session.ok()) return "";
+    cuda_.log().Mark();
+    EXPECT_OK((*session)->Run(4));
+    return absl::StrCat(cuda_.log().Count("AddKernel"), " kernels, ",
+                        cuda_.log().Count("AddChildGraph"), " of the library, ",
+                        cuda_.log().Count("Instantiate"), " graph");
+  };
+  EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kT0),
+            "16 kernels, 20 of the library, 1 graph");
+  EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kT1),
+            "13 kernels, 0 of the library, 1 graph");
+  EXPECT_EQ(nodes(Dispatch::kSingle, CudaTier::kT2),
+            "6 kernels, 0 of the library, 1 graph");
+}
+
+TEST_F(CudaCallsTest, GraphsThatAreMadeAnewLeaveNothingBehind) {
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kGraph, CudaTier::kT0));
+  Executable& executable = session->executable();
+  float correct = 0;
+  // A result more or less is a graph of other nodes.
+  const auto recapture = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_OK(executable.Bind("correct", i % 2 == 0 ? nullptr : &correct));
+      ASSERT_OK(session->Run(1));
+    }
+  };
+  recapture(100);
+  const std::string before = cuda_.LiveObjects();
+  ASSERT_OK_AND_ASSIGN(const int64_t free, cuda_.FreeMemory());
+  cuda_.log().Mark();
+  recapture(200);
+  EXPECT_EQ(cuda_.log().Count("Instantiate"), 200);
+  EXPECT_EQ(cuda_.log().Count("PlanMatMul"), 0);
+  EXPECT_EQ(cuda_.LiveObjects(), before);
+  ASSERT_OK_AND_ASSIGN(const int64_t free_now, cuda_.FreeMemory());
+  EXPECT_EQ(free_now, free);
+}
+
+TEST_F(CudaCallsTest, GraphsEndBeforeTheirMemoryAndThatBeforeTheStream) {
+  ASSERT_OK_AND_ASSIGN(auto session, Session(Dispatch::kGraph, CudaTier::kT0));
+  ASSERT_OK(session->Run(3));
+  const size_t before = cuda_.log().calls().size();
+  session.reset();
+  const std::vector<CudaCall>& calls = cuda_.log().calls();
+  EXPECT_EQ(calls[before].name, "Synchronize");
+  std::vector<std::string> order;
+  for (size_t i = before; i < calls.size(); ++i) {
+    const std::string& name = calls[i].name;
+    if (name == "Synchronize" || name == "FreeHost") continue;
+    if (order.empty() || order.back() != name) order.push_back(name);
+  }
+  // The library's workspace goes after its plans.
+  EXPECT_THAT(order, ElementsAre("DestroyGraphExec", "Free",
+                                 "DestroyMatMulPlan", "Free", "DestroyStream"));
+}
+
+TEST_F(CudaCallsTest, AProgramsEndLeavesTheOthersTheirMemory) {
+  ASSERT_OK_AND_ASSIGN(auto first, Session(Dispatch::kGraph, CudaTier::kT0));
+  ASSERT_OK_AND_ASSIGN(const auto second,
+                       Session(Dispatch::kGraph, CudaTier::kT0));
+  ASSERT_OK(first->Run(2));
+  ASSERT_OK(second->Run(1));
+  const float loss = first->loss();
+  first.reset();
+  ASSERT_OK(second->Run(1));
+  EXPECT_EQ(second->loss(), loss);
+}
+
+// On a device that places clusters of at most `most` blocks: what was refused,
+// and then the tier and its cluster.
+std::vector<std::string> Clusters(int64_t hidden, int most) {
+  EmulatedCuda cuda({.max_active_clusters = [most](const Launch& launch) {
+    return static_cast<int>(launch.cluster) <= most ? 1 : 0;
+  }});
+  CompileOptions options;
+  options.device = Device::kGpu;
+  options.cuda.cuda = &cuda;
+  const Dataset data = RandomRows(20, 16, 3, /*seed=*/1);
+  const auto session = StepSession::Create({.widths = {16, hidden, 3}}, {},
+                                           options, data, /*batch=*/4);
+  EXPECT_OK(session.status());
+  if (!session.ok()) return {};
+  EXPECT_OK((*session)->Run(3));
+  const CudaReport& report = *(*session)->compiled().cuda;
+  std::vector<std::string> said = report.notes;
+  said.push_back(absl::StrCat(ToString(report.tier), ", cluster of ",
+                              report.program->Nodes()[0].launch.cluster));
+  return said;
+}
+
+TEST(CudaClusterTest, IsAsLargeAsTheDevicePlacesOne) {
+  const std::string no = "tier t3: the device cannot place a cluster of ";
+  const std::string none = "tier T3: the device has no clusters of blocks";
+  EXPECT_THAT(Clusters(128, 16), ElementsAre("t3, cluster of 16"));
+  EXPECT_THAT(Clusters(128, 8), ElementsAre(no + "16", "t3, cluster of 8"));
+  EXPECT_THAT(Clusters(128, 1),
+              ElementsAre(no + "16", no + "8", none, "t2, cluster of 1"));
+  // Of fewer blocks than 8, the one size is asked for once.
+  EXPECT_THAT(Clusters(32, 1), ElementsAre(no + "4", none, "t2, cluster of 1"));
 }
 
 TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {
@@ -144,8 +254,8 @@ TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {
   options.cuda.cuda = &cuda;
   options.cuda.tier = CudaTier::kT0;
   {
-    ASSERT_OK_AND_ASSIGN(const auto session, StepSession::Create(
-                                                 model_, {}, options, data_, 4));
+    ASSERT_OK_AND_ASSIGN(const auto session,
+                         StepSession::Create(model_, {}, options, data_, 4));
     EXPECT_THAT(session->compiled().cuda->notes,
                 testing::Contains(HasSubstr("not fused")));
     ASSERT_OK(session->Run(3));
@@ -174,13 +284,13 @@ CudaNode Node(std::vector<int> reads, std::vector<int> writes) {
 
 TEST(CudaGraphTest, EdgesFollowWhatIsReadAndWritten) {
   const std::vector<CudaNode> nodes = {
-      Node({0}, {1}),        // 0
-      Node({0}, {2}),        // 1: beside 0
-      Node({1, 2}, {3}),     // 2: after both
-      Node({4}, {1}),        // 3: overwrites what 2 read
-      Node({3}, {0}),        // 4: overwrites what 0 and 1 read, which 2 waits for
-      Node({1}, {}),         // 5
-      Node({1}, {2}),        // 6: 2 read that, and comes before 3
+      Node({0}, {1}),     // 0
+      Node({0}, {2}),     // 1: beside 0
+      Node({1, 2}, {3}),  // 2: after both
+      Node({4}, {1}),     // 3: overwrites what 2 read
+      Node({3}, {0}),     // 4: overwrites what 0 and 1 read, which 2 waits for
+      Node({1}, {}),      // 5
+      Node({1}, {2}),     // 6: 2 read that, and comes before 3
   };
   EXPECT_THAT(DependenciesOf(nodes),
               ElementsAre(ElementsAre(), ElementsAre(), ElementsAre(0, 1),

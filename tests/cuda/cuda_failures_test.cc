@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
@@ -21,7 +22,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 // A few steps on `cuda`, from compilation to the params on the host.
-absl::Status Train(EmulatedCuda& cuda, Dispatch dispatch, CudaTier tier) {
+absl::Status Train(EmulatedCuda& cuda, Dispatch dispatch, CudaTier tier,
+                   int64_t table_limit_bytes = 0) {
   const ModelSpec model{.widths = {16, 8, 3}};
   const Dataset data = RandomRows(20, 16, 3, /*seed=*/1);
   CompileOptions options;
@@ -30,6 +32,7 @@ absl::Status Train(EmulatedCuda& cuda, Dispatch dispatch, CudaTier tier) {
   options.cuda.cuda = &cuda;
   options.cuda.tier = tier;
   options.cuda.steps_per_launch = 2;
+  options.cuda.table_limit_bytes = table_limit_bytes;
   auto session = StepSession::Create(model, {}, options, data, /*batch=*/4);
   if (!session.ok()) return session.status();
   absl::Status status = (*session)->Run(3);
@@ -50,8 +53,8 @@ TEST(CudaFailuresTest, NoDriver) {
   EmulatedCuda cuda;
   cuda.FailAt("Device", 1, kCudaInsufficientDriver);
   const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kT0);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
-                               HasSubstr("driver")));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("driver")));
   EXPECT_EQ(ExitCodeOf(status, 0), kExitUnavailable);
   ExpectClean(cuda);
 }
@@ -91,32 +94,35 @@ TEST(CudaFailuresTest, AKernelThatFailsEndsTheRun) {
     EmulatedCuda cuda;
     cuda.FailAt("RunKernel", 1, kCudaLaunchFailure);
     const absl::Status status = Train(cuda, dispatch, tier);
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
-                                 AllOf(HasSubstr("device gpu: "),
-                                       HasSubstr("(719)"))));
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInternal,
+                         AllOf(HasSubstr("device gpu: "), HasSubstr("(719)"))));
     EXPECT_EQ(ExitCodeOf(status, 0), kExitInternal);
     ExpectClean(cuda);
   }
 }
 
-// Every call, the first, second and fifth time it is made.
+// Every call, the first, second and fifth time it is made; with all rows on
+// the device, and with those of a step at a time.
 TEST(CudaFailuresTest, AnyCallMayFail) {
-  for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kOps, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2},
-        std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
+  for (const auto& [dispatch, tier, limit] :
+       {std::tuple{Dispatch::kOps, CudaTier::kT0, 0},
+        std::tuple{Dispatch::kGraph, CudaTier::kT0, 0},
+        std::tuple{Dispatch::kGraph, CudaTier::kT1, 0},
+        std::tuple{Dispatch::kGraph, CudaTier::kT1, 1},
+        std::tuple{Dispatch::kSingle, CudaTier::kT2, 0},
+        std::tuple{Dispatch::kSingle, CudaTier::kT3, 0}}) {
     EmulatedCuda whole;
-    ASSERT_OK(Train(whole, dispatch, tier));
+    ASSERT_OK(Train(whole, dispatch, tier, limit));
     ExpectClean(whole);
     for (const char* call :
-         {"Device", "FreeMemory", "Malloc", "MallocHost", "CopyToDevice",
-          "CopyToHost", "Memset", "CreateStream", "Synchronize", "Done",
-          "Preload", "MaxActiveClusters", "LaunchKernel", "CreateGraph",
-          "AddKernel", "AddChildGraph", "BeginCapture", "EndCapture", "Nodes",
-          "Instantiate", "LaunchGraph", "MatMulLibrary", "PlanMatMul",
-          "RunMatMul"}) {
+         {"Device",       "FreeMemory",    "Malloc",     "MallocHost",
+          "CopyToDevice", "CopyToHost",    "Memset",     "CreateStream",
+          "Synchronize",  "Done",          "Preload",    "MaxActiveClusters",
+          "LaunchKernel", "CreateGraph",   "AddKernel",  "AddChildGraph",
+          "BeginCapture", "EndCapture",    "Nodes",      "Instantiate",
+          "LaunchGraph",  "MatMulLibrary", "PlanMatMul", "RunMatMul",
+          "CreateEvent",  "Record",        "Wait",       "WaitOnHost"}) {
       for (const int nth : {1, 2, 5}) {
         // The last ones are of destructors, which have no one to tell.
         if (nth == 5 && absl::string_view(call) == "Synchronize") continue;
@@ -125,7 +131,7 @@ TEST(CudaFailuresTest, AnyCallMayFail) {
         for (const CudaCall& c : whole.log().calls()) made += c.name == call;
         EmulatedCuda cuda;
         cuda.FailAt(call, nth, absl::InternalError("injected"));
-        const absl::Status status = Train(cuda, dispatch, tier);
+        const absl::Status status = Train(cuda, dispatch, tier, limit);
         if (made >= nth) {
           EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
                                        HasSubstr("injected")));

@@ -219,6 +219,21 @@ TEST(FlagsTest, AWrongWordNamesTheChoicesAndTheNearest) {
   ExpectRefused({"eval", "m", "--subset", "tests"}, {"the nearest is test"});
 }
 
+TEST(FlagsTest, RefusesAGpusFlagsWithoutAGpu) {
+  for (const auto& [flag, value] :
+       {std::pair{"--math", "tf32"}, std::pair{"--tier", "t1"},
+        std::pair{"--first-layer", "split"},
+        std::pair{"--steps-per-launch", "4"}, std::pair{"--device-data", "1"},
+        std::pair{"--dump-cuda-graph", "x.dot"}}) {
+    ExpectRefused({flag, value},
+                  {std::string(flag) + ": want --device gpu with it, got cpu"});
+    EXPECT_OK(ParseCommandLine({flag, value, "--device", "gpu"}).status());
+  }
+  ExpectRefused({"eval", "m", "--math", "bf16"}, {"--math: want --device gpu"});
+  ExpectRefused({"--device", "gpu", "--tier", "t0", "--first-layer", "split"},
+                {"--first-layer: want --tier t1, t2 or t3 with it, got t0"});
+}
+
 TEST(FlagsTest, AnUnknownFlagNamesTheNearest) {
   ExpectRefused({"--fuze", "on"},
                 {"unknown flag '--fuze' of train", "the nearest is --fuse"});
