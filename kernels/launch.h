@@ -34,9 +34,13 @@ struct Launch {
   alignas(16) unsigned char args[kMaxArgsBytes] = {};
 
   template <typename Args>
-  void SetArgs(const Args& value) {
+  void SetArgs(Args value) {
     static_assert(std::is_trivially_copyable_v<Args>);
     static_assert(sizeof(Args) <= kMaxArgsBytes);
+    // What lies between the members could be taken for an address in use.
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&value);
+#endif
     args_bytes = sizeof(Args);
     std::memcpy(args, &value, sizeof(Args));
   }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -314,6 +315,23 @@ TEST(EmulatorTest, RefusesWhatADeviceWould) {
         l.grid = {.x = 144};
       },
       "cooperative grid 144,1,1, want at most 132 blocks");
+}
+
+// CUDA, the emulated one too, sees a kernel's arguments as bytes.
+TEST(LaunchTest, ArgumentsHaveNothingBetweenTheirMembers) {
+  struct Gap {
+    uint8_t a;
+    const void* b;
+  };
+  alignas(Gap) unsigned char bytes[sizeof(Gap)];
+  std::memset(bytes, 0xff, sizeof(bytes));
+  Gap* const gap = new (bytes) Gap;
+  gap->a = 3;
+  gap->b = nullptr;
+  Launch launch;
+  launch.SetArgs(*gap);
+  EXPECT_EQ(launch.args[0], 3);
+  for (size_t i = 1; i < sizeof(Gap); ++i) EXPECT_EQ(launch.args[i], 0) << i;
 }
 
 }  // namespace
