@@ -8,10 +8,13 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
 #include "compiler/lower/memory_plan.h"
+#include "kernels/kernels.h"
 #include "kernels/launch.h"
 #include "runtime/cuda_bindings.h"
 
 namespace onestep {
+
+cuda::Act ActOf(Activation activation);
 
 // A kernel of ours for slots of memory.
 struct CudaKernel {
