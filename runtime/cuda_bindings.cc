@@ -99,7 +99,6 @@ std::unique_ptr<CudaBindings> CudaBindings::Planned(
 
 absl::StatusOr<CudaMemory> CudaBindings::Allocate(int64_t bytes) {
   bytes = AlignUp(std::max<int64_t>(bytes, 1));
-  device_bytes_ += bytes;
   return Own<CudaMemory>(*cuda_, cuda_->Malloc(bytes));
 }
 
@@ -121,7 +120,6 @@ absl::Status CudaBindings::PlaceTables(int64_t limit_bytes) {
   ASSIGN_OR_RETURN(
       ring_, CudaTableRing::Create(*cuda_, stream_, std::move(row_bytes), rows,
                                    limit_bytes));
-  device_bytes_ += ring_->bytes();
   for (size_t t = 0; t < tables_.size(); ++t) {
     places_[tables_[t].slot].address = ring_->table(static_cast<int>(t));
   }

@@ -22,7 +22,7 @@ namespace onestep {
 struct CudaSlot {
   enum Role : uint8_t { kTemporary, kInput, kParam, kResult };
   Role role = kTemporary;
-  std::string name;     // "" for a temporary
+  std::string name;  // "" for a temporary
   int64_t bytes = 0;
   int64_t offset = -1;  // in the arena; -1: memory of its own
 };
@@ -102,14 +102,13 @@ class CudaBindings {
   // Of the step that BeginRun prepared.
   int64_t step() const { return step_; }
   const DeviceTraffic& traffic() const { return traffic_; }
-  int64_t device_bytes() const { return device_bytes_; }
 
  private:
   struct Place {
     CudaSlot slot;
     void* address = nullptr;
     std::shared_ptr<CudaMemory> memory;  // of its own, or a shared table's
-    char* host = nullptr;     // where the caller's next value is
+    char* host = nullptr;                // where the caller's next value is
     int64_t stride_bytes = 0;
     int64_t steps_left = 0;   // that the host has; 0: not known
     bool stale = false;       // the device has not the host's value
@@ -144,7 +143,6 @@ class CudaBindings {
   int64_t layout_ = 0, step_ = 0, steps_ready_ = 0;
   bool restart_ = true, params_stale_ = true;
   DeviceTraffic traffic_;  // of copies
-  int64_t device_bytes_ = 0;
 };
 
 }  // namespace onestep

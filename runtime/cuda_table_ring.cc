@@ -52,14 +52,6 @@ CudaTableRing::~CudaTableRing() {
   if (copies_) cuda_.Synchronize(copies_.get()).IgnoreError();
 }
 
-int64_t CudaTableRing::bytes() const {
-  int64_t bytes = 0;
-  for (const int64_t row : row_bytes_) {
-    bytes += kChunks * chunk_steps_ * rows_ * row;
-  }
-  return bytes;
-}
-
 void CudaTableRing::Number(int32_t* indices, int64_t steps) const {
   const int64_t ring_rows = kChunks * chunk_steps_ * rows_;
   for (int64_t i = 0; i < steps * rows_; ++i) {

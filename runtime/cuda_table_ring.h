@@ -34,7 +34,6 @@ class CudaTableRing {
 
   void* table(int i) const { return device_[i].get(); }
   int64_t chunk_steps() const { return chunk_steps_; }
-  int64_t bytes() const;
 
   // The row numbers of steps 0 .. steps - 1, as the kernels are given them.
   void Number(int32_t* indices, int64_t steps) const;

@@ -37,10 +37,12 @@ struct CudaOps {
 // How matmuls are lowered.
 struct CudaMatMulChoice {
   MathMode math = MathMode::kFp32;
-  bool library = true;     // else our own kernel
-  bool gradients = true;   // epilogues that join a matmul with other ops
+  bool library = true;    // else our own kernel
+  bool gradients = true;  // epilogues that join a matmul with other ops
   // The library's plan; Unimplemented: it has no algorithm.
   std::function<absl::StatusOr<CudaApi::MatMulPlan>(const CudaMatMul&)> plan;
+  // What it chose, in words; "": nothing yet.
+  std::function<std::string(CudaApi::MatMulPlan)> describe;
 };
 
 // One op per node of the graph, but where an epilogue of the library's matmul

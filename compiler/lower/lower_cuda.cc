@@ -72,6 +72,7 @@ class CudaLowering {
     };
     spec.lowering = Describe(spec);
     lowered_.device = device_.ToString();
+    DescribeNodes(spec);
     if (session_ == nullptr) {
       absl::StrAppend(&spec.lowering,
                       "; planned, not run: ", no_device_.message());
@@ -81,9 +82,6 @@ class CudaLowering {
                        CudaProgram::Create(std::move(session_), std::move(spec),
                                            options_.table_limit_bytes));
     }
-    const std::vector<CudaNode> nodes = lowered_.program->Nodes();
-    lowered_.nodes = CudaNodesText(nodes);
-    lowered_.nodes_dot = CudaNodesDot(nodes);
     return std::move(lowered_);
   }
 
@@ -206,6 +204,9 @@ class CudaLowering {
       if (session_ == nullptr) return nullptr;
       return session_->matmuls.Plan(matmul);
     };
+    matmuls.describe = [this](CudaApi::MatMulPlan plan) -> std::string {
+      return session_ == nullptr ? "" : session_->cuda.Describe(plan);
+    };
     if (!request_.library && options_.math != MathMode::kFp32) {
       return absl::UnimplementedError(absl::StrCat(
           "math ", ToString(options_.math), " with kernels loops"));
@@ -245,6 +246,14 @@ class CudaLowering {
   int64_t StepsPerLaunch(int64_t nodes) const {
     if (options_.steps_per_launch > 0) return options_.steps_per_launch;
     return std::clamp<int64_t>(kNodesPerGraph / nodes, 1, kMaxStepsPerGraph);
+  }
+
+  // Of a training run, where all is bound; here nothing is yet.
+  void DescribeNodes(const CudaSpec& spec) {
+    const std::vector<CudaNode> nodes =
+        CudaProgram::Planned(spec, absl::OkStatus())->Nodes();
+    lowered_.nodes = CudaNodesText(nodes);
+    lowered_.nodes_dot = CudaNodesDot(nodes);
   }
 
   std::string Describe(const CudaSpec& spec) const {

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <fstream>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +16,7 @@
 #include "runtime/cuda_program.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/step_session.h"
 
@@ -21,16 +26,22 @@ namespace {
 using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
+
+CompileOptions Options(EmulatedCuda& cuda, Dispatch dispatch, CudaTier tier) {
+  CompileOptions options;
+  options.device = Device::kGpu;
+  options.dispatch = dispatch;
+  options.cuda.cuda = &cuda;
+  options.cuda.tier = tier;
+  return options;
+}
 
 class CudaCallsTest : public testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<StepSession>> Session(
       Dispatch dispatch, CudaTier tier, int64_t steps_per_launch = 1) {
-    CompileOptions options;
-    options.device = Device::kGpu;
-    options.dispatch = dispatch;
-    options.cuda.cuda = &cuda_;
-    options.cuda.tier = tier;
+    CompileOptions options = Options(cuda_, dispatch, tier);
     options.cuda.steps_per_launch = steps_per_launch;
     return StepSession::Create(model_, {}, options, data_, /*batch=*/4);
   }
@@ -85,6 +96,31 @@ TEST_F(CudaCallsTest, APersistentKernelIsLaunchedOncePerSlice) {
   EXPECT_THAT(
       calls, testing::MatchesRegex("CopyToHost 2, Done [0-9]+, LaunchKernel 1, "
                                    "Synchronize 1"));
+}
+
+TEST_F(CudaCallsTest, AKernelThatOutlivesItsSliceIsStoppedAndLaunchedAgain) {
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kSingle, CudaTier::kT3));
+  ASSERT_OK(session->Run(4));
+  // A device so busy that it begins a kernel after the time of a slice.
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> since;
+  EmulatedCuda busy({.busy = [&since] {
+    if (!since) since = Clock::now();
+    const std::chrono::duration<double> waited = Clock::now() - *since;
+    if (waited.count() < 1.2 * CudaProgram::kSliceSeconds) return true;
+    since.reset();
+    return false;
+  }});
+  const CompileOptions options =
+      Options(busy, Dispatch::kSingle, CudaTier::kT3);
+  ASSERT_OK_AND_ASSIGN(const auto sliced,
+                       StepSession::Create(model_, {}, options, data_, 4));
+  ASSERT_OK(sliced->Run(4));
+  EXPECT_EQ(sliced->loss(), session->loss());
+  EXPECT_EQ(session->executable().traffic()->launches, 1);
+  // A stop counts after the first step.
+  EXPECT_EQ(sliced->executable().traffic()->launches, 4);
 }
 
 TEST_F(CudaCallsTest, OpsAreALaunchEach) {
@@ -157,6 +193,36 @@ TEST_F(CudaCallsTest, AGraphHasTheNodesOfItsSteps) {
             "6 kernels, 0 of the library, 1 graph");
 }
 
+// With a device as without one: the plan is of a step with all bound.
+TEST_F(CudaCallsTest, TheReportHasTheNodesOfAStep) {
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kGraph, CudaTier::kT0));
+  const CudaReport& report = *session->compiled().cuda;
+  EXPECT_THAT(report.nodes, HasSubstr("9  step boundary "));
+  EXPECT_THAT(report.nodes_dot, HasSubstr("StepBoundary"));
+  EXPECT_THAT(report.nodes, Not(HasSubstr("\n10 ")));
+}
+
+TEST_F(CudaCallsTest, ADrawingIsOfTheGraphThatRuns) {
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kGraph, CudaTier::kT1, 4));
+  ASSERT_OK(session->Run(4));
+  const TempFolder folder;
+  const std::string file = folder.path() + "/step.dot";
+  ASSERT_OK(session->compiled().cuda->program->WriteDot(file));
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  int kernels = 0;
+  for (const char* name : {"HiddenSplitForward", "HiddenSplitLoss",
+                           "HiddenSplitBackward", "Advance"}) {
+    for (size_t at = text.str().find(name); at != std::string::npos;
+         at = text.str().find(name, at + 1)) {
+      ++kernels;
+    }
+  }
+  EXPECT_EQ(kernels, 13) << text.str();
+}
+
 TEST_F(CudaCallsTest, GraphsThatAreMadeAnewLeaveNothingBehind) {
   ASSERT_OK_AND_ASSIGN(const auto session,
                        Session(Dispatch::kGraph, CudaTier::kT0));
@@ -217,9 +283,8 @@ std::vector<std::string> Clusters(int64_t hidden, int most) {
   EmulatedCuda cuda({.max_active_clusters = [most](const Launch& launch) {
     return static_cast<int>(launch.cluster) <= most ? 1 : 0;
   }});
-  CompileOptions options;
-  options.device = Device::kGpu;
-  options.cuda.cuda = &cuda;
+  const CompileOptions options =
+      Options(cuda, Dispatch::kAuto, CudaTier::kAuto);
   const Dataset data = RandomRows(20, 16, 3, /*seed=*/1);
   const auto session = StepSession::Create({.widths = {16, hidden, 3}}, {},
                                            options, data, /*batch=*/4);
@@ -248,11 +313,7 @@ TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {
   EmulatedCuda cuda({.no_algorithm = [](const CudaMatMul& matmul) {
     return matmul.mask_out;
   }});
-  CompileOptions options;
-  options.device = Device::kGpu;
-  options.dispatch = Dispatch::kGraph;
-  options.cuda.cuda = &cuda;
-  options.cuda.tier = CudaTier::kT0;
+  const CompileOptions options = Options(cuda, Dispatch::kGraph, CudaTier::kT0);
   {
     ASSERT_OK_AND_ASSIGN(const auto session,
                          StepSession::Create(model_, {}, options, data_, 4));
@@ -270,6 +331,8 @@ TEST_F(CudaCallsTest, TheFusedMatMulsAreTheLibrarys) {
   for (const CudaNode& node : session->compiled().cuda->program->Nodes()) {
     if (node.library) matmuls.push_back(node.matmul.ToString());
   }
+  EXPECT_THAT(session->executable().steps()[1].implementation,
+              "cublasLt: plain loops");
   EXPECT_THAT(matmuls, testing::Contains(HasSubstr("relu_aux_bias")));
   EXPECT_THAT(matmuls, testing::Contains(HasSubstr("drelu_bgrad")));
   EXPECT_THAT(session->compiled().cuda->notes, testing::IsEmpty());

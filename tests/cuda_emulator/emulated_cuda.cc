@@ -276,6 +276,7 @@ absl::Status EmulatedCuda::Synchronize(Stream stream) {
 absl::StatusOr<bool> EmulatedCuda::Done(Stream stream) {
   RETURN_IF_ERROR(Begin({.name = "Done", .stream = Number(stream)}, true));
   ASSIGN_OR_RETURN(StreamState * state, Find("Done", stream));
+  if (options_.busy && options_.busy()) return false;
   constexpr int kPieces[] = {0, 1, 4, 64};
   const int mood = static_cast<int>(random_() % kNumMoods);
   const int pieces = kPieces[random_() % std::size(kPieces)];

@@ -71,6 +71,8 @@ struct EmulatedCudaOptions {
   uint64_t seed = 1;
   // Null: multiprocessors / cluster.
   std::function<int(const Launch&)> max_active_clusters = {};
+  // Whether Done answers no and runs nothing; null: now and then.
+  std::function<bool()> busy = {};
   // The matmuls that PlanMatMul answers Unimplemented for; null: none.
   std::function<bool(const CudaMatMul&)> no_algorithm = {};
 };
