@@ -151,7 +151,6 @@ absl::Status CudaBindings::Bind(absl::string_view name, void* data,
   it->stride_bytes = stride_bytes;
   it->steps_left = steps;
   it->stale = true;
-  if (it->slot.role == CudaSlot::kParam) params_stale_ = true;
   if (stride_bytes != 0) restart_ = true;
   return absl::OkStatus();
 }
@@ -206,6 +205,8 @@ absl::Status CudaBindings::CopyTable(Place& place) {
   const int64_t bytes = place.slot.bytes;
   const TableKey key = {cuda_, place.host, bytes,
                         absl::HashOf(absl::string_view(place.host, bytes))};
+  std::erase_if(SharedTables(),
+                [](const auto& known) { return known.second.expired(); });
   std::weak_ptr<CudaMemory>& shared = SharedTables()[key];
   std::shared_ptr<CudaMemory> memory = shared.lock();
   if (memory == nullptr) {
@@ -273,14 +274,13 @@ absl::StatusOr<bool> CudaBindings::BeginRun(int64_t n) {
   RETURN_IF_ERROR(CheckBound());
   for (int i = 0; i < size(); ++i) {
     Place& place = places_[i];
-    if (place.slot.role == CudaSlot::kParam
-            ? !params_stale_
-            : place.slot.role != CudaSlot::kInput || place.stride_bytes != 0) {
-      continue;
-    }
+    const bool param = place.slot.role == CudaSlot::kParam;
+    const bool input =
+        place.slot.role == CudaSlot::kInput && place.stride_bytes == 0;
+    if (!param && !input) continue;
     const bool changed =
-        place.slot.role == CudaSlot::kParam || place.stale ||
-        (place.slot.bytes <= kWatchedBytes && !is_table(i) &&
+        place.stale || (param && params_stale_) ||
+        (input && place.slot.bytes <= kWatchedBytes && !is_table(i) &&
          std::memcmp(place.staging.get(), place.host, place.slot.bytes) != 0);
     if (changed) RETURN_IF_ERROR(CopyFixed(i));
   }
@@ -346,15 +346,16 @@ absl::Status CudaBindings::ToHost(void* host, const void* device,
 
 absl::Status CudaBindings::ParamsToHost() {
   if (params_stale_) return absl::OkStatus();  // the host's are newer
+  std::vector<Place*> params;
   for (Place& place : places_) {
-    if (place.slot.role != CudaSlot::kParam) continue;
+    if (place.slot.role != CudaSlot::kParam || place.stale) continue;
     RETURN_IF_ERROR(
         ToHost(place.staging.get(), place.address, place.slot.bytes));
+    params.push_back(&place);
   }
   RETURN_IF_ERROR(cuda_->Synchronize(stream_));
-  for (Place& place : places_) {
-    if (place.slot.role != CudaSlot::kParam) continue;
-    std::memcpy(place.host, place.staging.get(), place.slot.bytes);
+  for (Place* place : params) {
+    std::memcpy(place->host, place->staging.get(), place->slot.bytes);
   }
   return absl::OkStatus();
 }

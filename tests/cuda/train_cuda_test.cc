@@ -334,6 +334,41 @@ TEST_F(TrainCudaTest, ParamsThatTheCallerChangesAreTakenAnew) {
   }
 }
 
+// The others stay as the steps left them, on the device alone.
+TEST_F(TrainCudaTest, AParamThatIsBoundAnewIsTheOnlyOneTaken) {
+  const Task task({20, 16, 4}, 8, 2);
+  const auto second_loss = [&](CudaTier tier,
+                               bool bring) -> absl::StatusOr<float> {
+    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {}, task.data.rows,
+                                                 task.batch));
+    ASSIGN_OR_RETURN(
+        const Compiled compiled,
+        Compile(std::move(graph), Options(Dispatch::kAuto, true, tier)));
+    Executable& executable = *compiled.executable;
+    ASSIGN_OR_RETURN(auto params, InitParams(task.model, Init::kHe, 3));
+    RETURN_IF_ERROR(BindData(executable, task.data));
+    RETURN_IF_ERROR(BindTensors(executable, params));
+    std::vector<int32_t> indices = task.indices;
+    float lr = 0.1f, loss = 0;
+    std::vector<float> b2 = {1, -1, 2, 0};
+    RETURN_IF_ERROR(executable.Bind("indices", indices.data()));
+    RETURN_IF_ERROR(executable.Bind("lr", &lr));
+    RETURN_IF_ERROR(executable.Bind("loss", &loss));
+    RETURN_IF_ERROR(executable.Run(1));
+    if (bring) RETURN_IF_ERROR(executable.ParamsToHost());
+    RETURN_IF_ERROR(executable.Bind("b2", b2.data()));
+    RETURN_IF_ERROR(executable.ParamsToHost());
+    EXPECT_EQ(b2, (std::vector<float>{1, -1, 2, 0}));
+    RETURN_IF_ERROR(executable.Run(1));
+    return loss;
+  };
+  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
+    ASSERT_OK_AND_ASSIGN(const float want, second_loss(tier, true));
+    ASSERT_OK_AND_ASSIGN(const float got, second_loss(tier, false));
+    EXPECT_EQ(got, want) << ToString(tier);
+  }
+}
+
 // As Train, but node by node: the results of the first step, and then of it
 // again with the weights that it left.
 TEST_F(TrainCudaTest, ARunStepIsOneNodeOfTheStepInHand) {
