@@ -85,8 +85,7 @@ std::unique_ptr<CudaBindings> CudaBindings::Planned(
   char* const arena = take(arena_bytes);
   for (CudaSlot& slot : slots) {
     Place& place = bindings->places_.emplace_back();
-    place.address =
-        slot.offset >= 0 ? arena + slot.offset : take(slot.bytes);
+    place.address = slot.offset >= 0 ? arena + slot.offset : take(slot.bytes);
     if (!slot.name.empty()) place.host = static_cast<char*>(place.address);
     const bool advances =
         (slot.role == CudaSlot::kInput &&
@@ -118,11 +117,10 @@ absl::Status CudaBindings::PlaceTables(int64_t limit_bytes) {
   if (bytes <= limit_bytes) return absl::OkStatus();
   std::vector<int64_t> row_bytes;
   for (const CudaTable& table : tables_) row_bytes.push_back(table.row_bytes);
-  const int64_t rows =
-      places_[tables_[0].indices].slot.bytes / sizeof(int32_t);
-  ASSIGN_OR_RETURN(ring_,
-                   CudaTableRing::Create(*cuda_, stream_, std::move(row_bytes),
-                                         rows, limit_bytes));
+  const int64_t rows = places_[tables_[0].indices].slot.bytes / sizeof(int32_t);
+  ASSIGN_OR_RETURN(
+      ring_, CudaTableRing::Create(*cuda_, stream_, std::move(row_bytes), rows,
+                                   limit_bytes));
   device_bytes_ += ring_->bytes();
   for (size_t t = 0; t < tables_.size(); ++t) {
     places_[tables_[t].slot].address = ring_->table(static_cast<int>(t));
@@ -138,9 +136,9 @@ CudaBindings::Advancing CudaBindings::advancing(int slot) const {
 
 absl::Status CudaBindings::Bind(absl::string_view name, void* data,
                                 int64_t stride_bytes, int64_t steps) {
-  const auto it = std::find_if(
-      places_.begin(), places_.end(),
-      [&](const Place& place) { return place.slot.name == name; });
+  const auto it =
+      std::find_if(places_.begin(), places_.end(),
+                   [&](const Place& place) { return place.slot.name == name; });
   if (it == places_.end() || name.empty()) {
     return absl::NotFoundError(absl::StrCat("bind: no value named ", name));
   }
@@ -187,8 +185,8 @@ absl::Status CudaBindings::ToDevice(void* device, const void* host,
 
 absl::Status CudaBindings::Stage(Place& place, int64_t bytes) {
   if (place.staging_bytes >= bytes) return absl::OkStatus();
-  ASSIGN_OR_RETURN(place.staging, Own<CudaPinnedMemory>(
-                                      *cuda_, cuda_->MallocHost(bytes)));
+  ASSIGN_OR_RETURN(place.staging,
+                   Own<CudaPinnedMemory>(*cuda_, cuda_->MallocHost(bytes)));
   place.staging_bytes = bytes;
   return absl::OkStatus();
 }
@@ -208,9 +206,8 @@ absl::Status CudaBindings::CopyTable(Place& place) {
   place.stale = false;
   if (ring_ != nullptr) return absl::OkStatus();
   const int64_t bytes = place.slot.bytes;
-  const TableKey key = {
-      cuda_, place.host, bytes,
-      absl::HashOf(absl::string_view(place.host, bytes))};
+  const TableKey key = {cuda_, place.host, bytes,
+                        absl::HashOf(absl::string_view(place.host, bytes))};
   std::weak_ptr<CudaMemory>& shared = SharedTables()[key];
   std::shared_ptr<CudaMemory> memory = shared.lock();
   if (memory == nullptr) {
@@ -278,10 +275,9 @@ absl::StatusOr<bool> CudaBindings::BeginRun(int64_t n) {
   RETURN_IF_ERROR(CheckBound());
   for (int i = 0; i < size(); ++i) {
     Place& place = places_[i];
-    if (place.slot.role == CudaSlot::kParam ? !params_stale_
-                                            : place.slot.role !=
-                                                      CudaSlot::kInput ||
-                                                  place.stride_bytes != 0) {
+    if (place.slot.role == CudaSlot::kParam
+            ? !params_stale_
+            : place.slot.role != CudaSlot::kInput || place.stride_bytes != 0) {
       continue;
     }
     const bool changed =
@@ -307,11 +303,10 @@ absl::Status CudaBindings::BeginChunk(int64_t first, int64_t count) {
   traffic_.to_device_bytes += bytes;
   traffic_.in_steps_bytes += bytes;
   ++traffic_.copies;
-  return ring_->Begin(
-      hosts,
-      reinterpret_cast<const int32_t*>(indices.host +
-                                       first * indices.stride_bytes),
-      first, count);
+  return ring_->Begin(hosts,
+                      reinterpret_cast<const int32_t*>(
+                          indices.host + first * indices.stride_bytes),
+                      first, count);
 }
 
 absl::Status CudaBindings::EndChunk() { return ring_->End(); }
@@ -321,10 +316,9 @@ absl::Status CudaBindings::EndRun(int64_t n) {
     if (place.host == nullptr || place.slot.role != CudaSlot::kResult) continue;
     const bool advances = place.stride_bytes != 0;
     const int64_t bytes = place.slot.bytes * (advances ? n : 1);
-    const char* const from =
-        advances ? static_cast<char*>(place.array.get()) +
-                       step_ * place.slot.bytes
-                 : static_cast<char*>(place.address);
+    const char* const from = advances ? static_cast<char*>(place.array.get()) +
+                                            step_ * place.slot.bytes
+                                      : static_cast<char*>(place.address);
     RETURN_IF_ERROR(Stage(place, bytes));
     RETURN_IF_ERROR(ToHost(place.staging.get(), from, bytes));
   }

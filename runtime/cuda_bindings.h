@@ -22,7 +22,7 @@ namespace onestep {
 struct CudaSlot {
   enum Role : uint8_t { kTemporary, kInput, kParam, kResult };
   Role role = kTemporary;
-  std::string name;     // "" for a temporary
+  std::string name;  // "" for a temporary
   int64_t bytes = 0;
   int64_t offset = -1;  // in the arena; -1: memory of its own
 };
@@ -109,7 +109,7 @@ class CudaBindings {
     CudaSlot slot;
     void* address = nullptr;
     std::shared_ptr<CudaMemory> memory;  // of its own, or a shared table's
-    char* host = nullptr;     // where the caller's next value is
+    char* host = nullptr;                // where the caller's next value is
     int64_t stride_bytes = 0;
     int64_t steps_left = 0;   // that the host has; 0: not known
     bool stale = false;       // the device has not the host's value

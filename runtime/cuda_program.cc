@@ -37,11 +37,10 @@ absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Create(
     ASSIGN_OR_RETURN(const int64_t free, cuda.FreeMemory());
     table_limit_bytes = static_cast<int64_t>(kTableShare * free);
   }
-  ASSIGN_OR_RETURN(
-      program->bindings_,
-      CudaBindings::Create(cuda, stream, spec.slots, spec.tables,
-                           spec.arena_bytes, spec.workspace_bytes,
-                           table_limit_bytes));
+  ASSIGN_OR_RETURN(program->bindings_,
+                   CudaBindings::Create(cuda, stream, spec.slots, spec.tables,
+                                        spec.arena_bytes, spec.workspace_bytes,
+                                        table_limit_bytes));
   ASSIGN_OR_RETURN(
       program->signals_memory_,
       Own<CudaPinnedMemory>(cuda, cuda.MallocHost(sizeof(CudaSignals))));
@@ -125,9 +124,9 @@ absl::Status CudaProgram::Prepare(int64_t n, bool restarted) {
     each_.clear();
     layout_ = bindings_->layout();
   }
-  const std::vector<CudaNode> begin =
-      restarted && spec_.begin ? spec_.begin(*bindings_)
-                               : std::vector<CudaNode>();
+  const std::vector<CudaNode> begin = restarted && spec_.begin
+                                          ? spec_.begin(*bindings_)
+                                          : std::vector<CudaNode>();
   if (moved) RETURN_IF_ERROR(Preload(begin));
   if (spec_.launch == CudaLaunch::kPersistent) {
     if (moved) {
@@ -158,9 +157,8 @@ absl::Status CudaProgram::Prepare(int64_t n, bool restarted) {
 // Of the graphs that n steps are replays of.
 std::set<int64_t> CudaProgram::ReplaySizes(int64_t n) const {
   const int64_t per = spec_.steps_per_launch;
-  const int64_t chunk = bindings_->chunk_steps() > 0
-                            ? std::min(n, bindings_->chunk_steps())
-                            : n;
+  const int64_t chunk =
+      bindings_->chunk_steps() > 0 ? std::min(n, bindings_->chunk_steps()) : n;
   std::set<int64_t> sizes;
   for (const int64_t count : {chunk, n % chunk}) {
     if (count >= per) sizes.insert(per);
@@ -243,7 +241,8 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
     }
-    const uint32_t steps = __atomic_load_n(&signals->progress, __ATOMIC_ACQUIRE);
+    const uint32_t steps =
+        __atomic_load_n(&signals->progress, __ATOMIC_ACQUIRE);
     if (steps == 0) {
       return absl::InternalError("the persistent kernel ended without a step");
     }

@@ -41,7 +41,7 @@ struct CudaSpec {
   std::vector<CudaSlot> slots;
   std::vector<CudaTable> tables;
   int64_t arena_bytes = 0;
-  int64_t workspace_bytes = 0;  // zeroed once
+  int64_t workspace_bytes = 0;                   // zeroed once
   std::vector<std::pair<int, float>> constants;  // slots filled once
   std::vector<StepInfo> steps;
   CudaLaunch launch = CudaLaunch::kEach;

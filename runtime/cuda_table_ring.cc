@@ -23,9 +23,9 @@ absl::StatusOr<std::unique_ptr<CudaTableRing>> CudaTableRing::Create(
   ring->compute_ = compute;
   const int64_t step_bytes =
       rows * std::accumulate(row_bytes.begin(), row_bytes.end(), int64_t{0});
-  ring->chunk_steps_ = std::clamp<int64_t>(limit_bytes / kChunks / step_bytes,
-                                           1, std::max<int64_t>(
-                                                  1, kChunkRows / rows));
+  ring->chunk_steps_ =
+      std::clamp<int64_t>(limit_bytes / kChunks / step_bytes, 1,
+                          std::max<int64_t>(1, kChunkRows / rows));
   ring->rows_ = rows;
   ring->row_bytes_ = std::move(row_bytes);
   ASSIGN_OR_RETURN(ring->copies_, Own<CudaStream>(cuda, cuda.CreateStream()));

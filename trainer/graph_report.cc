@@ -110,9 +110,9 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
       "graph before the passes\n", before, "\n", PassesText(compiled.passes),
       TeamText(compiled), "\nmemory plan\n", executable.plan(),
       "\nsteps: ", executable.lowering(), "\n", StepsText(executable.steps()),
-      CudaText(compiled),
-      "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
-      executable.steps().size(), " steps\n");
+      CudaText(compiled), "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
+      executable.steps().size(),
+      executable.steps().size() == 1 ? " step\n" : " steps\n");
 }
 
 }  // namespace onestep

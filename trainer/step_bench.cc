@@ -142,8 +142,7 @@ class StepBench {
   absl::Status Create(const Config& config, const Dataset& data, int64_t batch,
                       std::vector<std::string>& refused);
   // The largest relative difference of two losses.
-  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer,
-                                     double tolerance);
+  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer, double tolerance);
   absl::Status WarmUp();
   absl::Status Sample(Random& random);
   // The host waits for each step.
@@ -190,7 +189,7 @@ absl::Status StepBench::Create(const Config& config, const Dataset& data,
 }
 
 absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer,
-                                               double tolerance) {
+                                              double tolerance) {
   for (Way& way : ways_) {
     RETURN_IF_ERROR(way.session->Reset(CheckRate(optimizer)));
   }
@@ -326,9 +325,9 @@ absl::StatusOr<BenchRow> BenchStep(
   row.batch = batch;
   StepBench bench;
   RETURN_IF_ERROR(bench.Create(config, data, batch, row.refused));
-  ASSIGN_OR_RETURN(row.loss_difference,
-                   bench.CheckLosses(config.optimizer.kind,
-                                     LossTolerance(config)));
+  ASSIGN_OR_RETURN(
+      row.loss_difference,
+      bench.CheckLosses(config.optimizer.kind, LossTolerance(config)));
   progress("warm up");
   RETURN_IF_ERROR(bench.WarmUp());
   std::optional<PeakProbe> peak;

@@ -53,9 +53,8 @@ class Matcher {
       match_.bytes += cost.bytes;
     }
     if (ops != 8) return No(absl::StrCat("the step has ", ops, " ops, not 8"));
-    match_.tables = {
-        {match_.images, match_.indices, match_.shape.features},
-        {match_.labels, match_.indices, int64_t{sizeof(int32_t)}}};
+    match_.tables = {{match_.images, match_.indices, match_.shape.features},
+                     {match_.labels, match_.indices, int64_t{sizeof(int32_t)}}};
     return std::move(match_);
   }
 
@@ -137,8 +136,7 @@ class Matcher {
     w2_update_ = OnlyUser(d, OpKind::kMatMul, &update);
     w1_update_ = OnlyUser(e->result(), OpKind::kMatMul, &update);
     if (w2_update_ == nullptr || w1_update_ == nullptr ||
-        w2_update_->operands !=
-            std::vector<Value>{hidden_->result(), d, w2_} ||
+        w2_update_->operands != std::vector<Value>{hidden_->result(), d, w2_} ||
         w1_update_->operands !=
             std::vector<Value>{input_->result(), e->result(), w1_}) {
       return No("weights are not updated by their gradient's matmul");
@@ -244,14 +242,15 @@ std::vector<CudaNode> StepNodes(const HiddenSplitMatch& match,
     for (int64_t k = 0; k < n; ++k) {
       nodes.push_back(
           ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
-      nodes.push_back(ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
+      nodes.push_back(
+          ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
       nodes.push_back(
           ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
     }
   } else {
     for (int64_t k = 0; k <= n; ++k) {
-      nodes.push_back(ChainNode(
-          "step", cuda::HiddenSplitPipelined(plan, buffers, k, k == 0, k == n)));
+      nodes.push_back(ChainNode("step", cuda::HiddenSplitPipelined(
+                                            plan, buffers, k, k == 0, k == n)));
     }
   }
   nodes.push_back(ChainNode("advance", cuda::Advance(buffers.control, n)));
@@ -261,10 +260,9 @@ std::vector<CudaNode> StepNodes(const HiddenSplitMatch& match,
 std::vector<StepInfo> StepsOf(const HiddenSplitMatch& match,
                               const cuda::HiddenSplitPlan& plan) {
   const cuda::HiddenSplitShape& shape = plan.shape;
-  const std::string sizes =
-      absl::StrFormat("batch %d, %d-%d-%d, hidden units over %d blocks",
-                      shape.batch, shape.features, shape.hidden, shape.classes,
-                      plan.blocks);
+  const std::string sizes = absl::StrFormat(
+      "batch %d, %d-%d-%d, hidden units over %d blocks", shape.batch,
+      shape.features, shape.hidden, shape.classes, plan.blocks);
   const char* const forward = "gather_convert + matmul + matmul";
   const char* const loss = "sum over blocks + loss_grad";
   const char* const backward =

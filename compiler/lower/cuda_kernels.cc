@@ -31,7 +31,9 @@ cuda::Act ActOf(Activation activation) {
 int64_t Cols(const TensorType& type) {
   return type.rank() == 0 ? 1 : type.dims.back();
 }
-int64_t Rows(const TensorType& type) { return type.num_elements() / Cols(type); }
+int64_t Rows(const TensorType& type) {
+  return type.num_elements() / Cols(type);
+}
 
 // Knows a node's slots; gives closures that hold no pointer to it.
 class KernelMaker {
@@ -290,10 +292,10 @@ class KernelMaker {
                                    rows, cols);
         });
       case OpKind::kMseGrad:
-        return Plain([=, t = In(1), n = n(), all = BatchElements(node_)](
-                         At at) {
-          return cuda::MseGrad(F32(at, x), F32(at, t), F32(at, y), n, all);
-        });
+        return Plain(
+            [=, t = In(1), n = n(), all = BatchElements(node_)](At at) {
+              return cuda::MseGrad(F32(at, x), F32(at, t), F32(at, y), n, all);
+            });
       default:
         CHECK(false);
     }
@@ -360,19 +362,18 @@ class KernelMaker {
     const int w = In(0), dw = In(1), to = Out();
     const int64_t n = this->n();
     if (node_.kind == OpKind::kSgdUpdate) {
-      return Plain([=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay](
-                       At at) {
-        return cuda::SgdUpdate(F32(at, w), F32(at, dw), F32(at, lr), decay,
-                               F32(at, to), n);
-      });
+      return Plain(
+          [=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay](At at) {
+            return cuda::SgdUpdate(F32(at, w), F32(at, dw), F32(at, lr), decay,
+                                   F32(at, to), n);
+          });
     }
     if (node_.kind == OpKind::kMomentumUpdate) {
-      return Plain([=, attrs = node_.as<MomentumAttrs>(), v = In(2),
-                    lr = In(3), v_to = Out(1)](At at) {
-        return cuda::MomentumUpdate(F32(at, w), F32(at, dw), F32(at, v),
-                                    F32(at, lr), attrs.momentum, attrs.nesterov,
-                                    attrs.weight_decay, F32(at, to),
-                                    F32(at, v_to), n);
+      return Plain([=, attrs = node_.as<MomentumAttrs>(), v = In(2), lr = In(3),
+                    v_to = Out(1)](At at) {
+        return cuda::MomentumUpdate(
+            F32(at, w), F32(at, dw), F32(at, v), F32(at, lr), attrs.momentum,
+            attrs.nesterov, attrs.weight_decay, F32(at, to), F32(at, v_to), n);
       });
     }
     const AdamAttrs& attrs = node_.as<AdamAttrs>();

@@ -125,8 +125,8 @@ class OpsLowering {
   absl::StatusOr<bool> Has(const CudaMatMul& matmul) {
     const auto plan = matmuls_.plan(matmul);
     if (absl::IsUnimplemented(plan.status())) {
-      ops_.notes.push_back(absl::StrCat(matmul.ToString(), ": not fused: ",
-                                        plan.status().message()));
+      ops_.notes.push_back(absl::StrCat(
+          matmul.ToString(), ": not fused: ", plan.status().message()));
       return false;
     }
     RETURN_IF_ERROR(plan.status());
@@ -152,8 +152,7 @@ class OpsLowering {
     with_mask.mask_out = true;
     CudaMatMul masked = MatMulOf(product);
     masked.mask_in = true;
-    masked.column_sums =
-        next.as<ActivationGradAttrs>().bias != BiasGrad::kNone;
+    masked.column_sums = next.as<ActivationGradAttrs>().bias != BiasGrad::kNone;
     for (const CudaMatMul& matmul : {with_mask, masked}) {
       ASSIGN_OR_RETURN(const bool has, Has(matmul));
       if (!has) return absl::OkStatus();
@@ -175,10 +174,9 @@ class OpsLowering {
     for (Node* sum : graph_.Users(product.operands[1])) {
       if (sum->kind != OpKind::kReduceRows || taken_.count(sum) > 0) continue;
       const std::vector<Node*> readers = graph_.Users(sum->result());
-      const bool in_time =
-          std::all_of(readers.begin(), readers.end(), [&](Node* reader) {
-            return graph_.IndexOf(reader) > position;
-          });
+      const bool in_time = std::all_of(
+          readers.begin(), readers.end(),
+          [&](Node* reader) { return graph_.IndexOf(reader) > position; });
       if (!in_time) continue;
       CudaMatMul matmul = MatMulOf(product);
       matmul.column_sums = true;
@@ -219,8 +217,8 @@ class OpsLowering {
       if (done) return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(CudaKernel kernel, MakeCudaKernel(plan_, node));
-    AddKernel(Describe(plan_, node), SlotsOf(node.operands),
-              ResultSlots(node), std::move(kernel));
+    AddKernel(Describe(plan_, node), SlotsOf(node.operands), ResultSlots(node),
+              std::move(kernel));
     return absl::OkStatus();
   }
 
@@ -238,8 +236,8 @@ class OpsLowering {
     return slots;
   }
 
-  void AddKernel(StepInfo info, std::vector<int> reads,
-                 std::vector<int> writes, CudaKernel kernel) {
+  void AddKernel(StepInfo info, std::vector<int> reads, std::vector<int> writes,
+                 CudaKernel kernel) {
     int64_t offset = 0;
     if (kernel.workspace_bytes > 0) {
       offset = workspace_bytes_;
@@ -248,16 +246,15 @@ class OpsLowering {
     }
     info.implementation = "cuda kernel";
     const std::string label = info.op;
-    ops_.ops.push_back(
-        {std::move(info), [=, make = std::move(kernel.launch)](
-                              const CudaBindings& at) {
-           CudaNode node;
-           node.label = label;
-           node.launch = make(at, at.workspace() + offset);
-           node.reads = reads;
-           node.writes = writes;
-           return node;
-         }});
+    ops_.ops.push_back({std::move(info), [=, make = std::move(kernel.launch)](
+                                             const CudaBindings& at) {
+                          CudaNode node;
+                          node.label = label;
+                          node.launch = make(at, at.workspace() + offset);
+                          node.reads = reads;
+                          node.writes = writes;
+                          return node;
+                        }});
   }
 
   void AddCopy(int from, int to) {
@@ -265,8 +262,8 @@ class OpsLowering {
     info.op = "copy";
     info.phase = ToString(Phase::kUpdate);
     const int64_t bytes = ops_.slots[from].bytes;
-    info.label = absl::StrCat("copy ", bytes, " bytes to ",
-                              ops_.slots[to].name);
+    info.label =
+        absl::StrCat("copy ", bytes, " bytes to ", ops_.slots[to].name);
     info.bytes = 2.0 * bytes;
     AddKernel(std::move(info), {from}, {to}, CopyKernel(from, to, bytes));
   }
@@ -309,8 +306,8 @@ class OpsLowering {
     if (at.sums >= 0) writes.push_back(at.sums);
     const auto plan = matmuls_.plan(matmul);
     if (absl::IsUnimplemented(plan.status())) {
-      ops_.notes.push_back(absl::StrCat(matmul.ToString(), ": our own kernel: ",
-                                        plan.status().message()));
+      ops_.notes.push_back(absl::StrCat(
+          matmul.ToString(), ": our own kernel: ", plan.status().message()));
       return false;
     }
     RETURN_IF_ERROR(plan.status());
@@ -335,28 +332,28 @@ class OpsLowering {
     info.implementation = "cublasLt";
     ++ops_.library;
     const std::string label = info.op;
-    ops_.ops.push_back(
-        {std::move(info), [=](const CudaBindings& at) {
-           const auto address = [&at](int slot) {
-             return slot < 0 ? nullptr : static_cast<float*>(at.at(slot));
-           };
-           CudaNode node;
-           node.label = label;
-           node.library = true;
-           node.matmul = matmul;
-           node.plan = plan;
-           node.operands.a = address(slots.a);
-           node.operands.b = address(slots.b);
-           node.operands.y = address(slots.y);
-           node.operands.bias = address(slots.bias);
-           node.operands.mask = address(slots.mask);
-           node.operands.column_sums = address(slots.sums);
-           node.reads = reads;
-           node.writes = writes;
-           // All of them use one workspace.
-           node.writes.push_back(kLibraryPlace);
-           return node;
-         }});
+    ops_.ops.push_back({std::move(info), [=](const CudaBindings& at) {
+                          const auto address = [&at](int slot) {
+                            return slot < 0 ? nullptr
+                                            : static_cast<float*>(at.at(slot));
+                          };
+                          CudaNode node;
+                          node.label = label;
+                          node.library = true;
+                          node.matmul = matmul;
+                          node.plan = plan;
+                          node.operands.a = address(slots.a);
+                          node.operands.b = address(slots.b);
+                          node.operands.y = address(slots.y);
+                          node.operands.bias = address(slots.bias);
+                          node.operands.mask = address(slots.mask);
+                          node.operands.column_sums = address(slots.sums);
+                          node.reads = reads;
+                          node.writes = writes;
+                          // All of them use one workspace.
+                          node.writes.push_back(kLibraryPlace);
+                          return node;
+                        }});
   }
 
   // What the op means besides and no epilogue of the library's does.
@@ -378,9 +375,9 @@ class OpsLowering {
       info.op = "add";
       const int from = plan_.SlotOf(bias_update.node->operands[2]);
       const int to = plan_.SlotOf(bias_update);
-      AddKernel(std::move(info), {from, slots.sums}, {to},
-                AddKernelOf(from, slots.sums, to,
-                            bias_update.type().num_elements()));
+      AddKernel(
+          std::move(info), {from, slots.sums}, {to},
+          AddKernelOf(from, slots.sums, to, bias_update.type().num_elements()));
     }
   }
 
@@ -424,8 +421,7 @@ std::vector<CudaNode> BoundaryNodes(const CudaBindings& bindings, bool begin) {
   size_t published = 0, fetched = 0;
   bool counted = begin;
   // The step is counted after the last publish and before the first fetch.
-  while (published < publishes.size() || fetched < fetches.size() ||
-         !counted) {
+  while (published < publishes.size() || fetched < fetches.size() || !counted) {
     cuda::BoundaryParams params = {};
     CudaNode node;
     node.label = begin ? "fetch" : "step boundary";

@@ -37,8 +37,8 @@ struct CudaOps {
 // How matmuls are lowered.
 struct CudaMatMulChoice {
   MathMode math = MathMode::kFp32;
-  bool library = true;     // else our own kernel
-  bool gradients = true;   // epilogues that join a matmul with other ops
+  bool library = true;    // else our own kernel
+  bool gradients = true;  // epilogues that join a matmul with other ops
   // The library's plan; Unimplemented: it has no algorithm.
   std::function<absl::StatusOr<CudaApi::MatMulPlan>(const CudaMatMul&)> plan;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ namespace {
 // takes long to make.
 constexpr int64_t kNodesPerGraph = 96;
 constexpr int64_t kMaxStepsPerGraph = 64;
+// What its launch may cost beside the nodes, where both are known.
+constexpr double kLaunchShare = 0.02;
 // Where T1 was meant to be best; past it every block reads too much of x.
 constexpr int64_t kMaxHiddenSplitBatch = 512;
 
@@ -73,8 +76,8 @@ class CudaLowering {
     spec.lowering = Describe(spec);
     lowered_.device = device_.ToString();
     if (session_ == nullptr) {
-      absl::StrAppend(&spec.lowering, "; planned, not run: ",
-                      no_device_.message());
+      absl::StrAppend(&spec.lowering,
+                      "; planned, not run: ", no_device_.message());
       lowered_.program = CudaProgram::Planned(std::move(spec), no_device_);
     } else {
       ASSIGN_OR_RETURN(lowered_.program,
@@ -93,11 +96,11 @@ class CudaLowering {
     const CudaTier tier = options_.tier;
     const bool one_node = tier == CudaTier::kT2 || tier == CudaTier::kT3;
     if ((single && (tier == CudaTier::kT0 || tier == CudaTier::kT1)) ||
-        (one_node && (request_.way == CudaWay::kOps ||
-                      request_.way == CudaWay::kGraph))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier ", ToString(tier), ": want dispatch ",
-          one_node ? "single" : "ops or graph"));
+        (one_node &&
+         (request_.way == CudaWay::kOps || request_.way == CudaWay::kGraph))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tier ", ToString(tier), ": want dispatch ",
+                       one_node ? "single" : "ops or graph"));
     }
     return absl::OkStatus();
   }
@@ -153,8 +156,8 @@ class CudaLowering {
     }
     if (options_.tier == CudaTier::kAuto &&
         match->shape.batch > kMaxHiddenSplitBatch) {
-      return refuse(absl::StrCat("batch ", match->shape.batch, ", chosen up to ",
-                                 kMaxHiddenSplitBatch));
+      return refuse(absl::StrCat("batch ", match->shape.batch,
+                                 ", chosen up to ", kMaxHiddenSplitBatch));
     }
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
     if (!plan.refusal.empty()) return refuse(plan.refusal);
@@ -197,7 +200,8 @@ class CudaLowering {
     matmuls.library = request_.library;
     matmuls.gradients = request_.fuse;
     matmuls.plan =
-        [this](const CudaMatMul& matmul) -> absl::StatusOr<CudaApi::MatMulPlan> {
+        [this](
+            const CudaMatMul& matmul) -> absl::StatusOr<CudaApi::MatMulPlan> {
       if (session_ == nullptr) return nullptr;
       return session_->matmuls.Plan(matmul);
     };
@@ -220,8 +224,8 @@ class CudaLowering {
     spec.constants = std::move(ops.constants);
     spec.plan = std::move(ops.plan);
     for (const CudaOp& op : ops.ops) spec.steps.push_back(op.info);
-    spec.launch = request_.way == CudaWay::kOps ? CudaLaunch::kEach
-                                                : CudaLaunch::kGraph;
+    spec.launch =
+        request_.way == CudaWay::kOps ? CudaLaunch::kEach : CudaLaunch::kGraph;
     spec.steps_per_launch =
         StepsPerLaunch(static_cast<int64_t>(ops.ops.size()) + 1);
     spec.nodes = [ops = std::move(ops.ops)](const CudaBindings& at, int64_t n) {
@@ -239,7 +243,13 @@ class CudaLowering {
 
   int64_t StepsPerLaunch(int64_t nodes) const {
     if (options_.steps_per_launch > 0) return options_.steps_per_launch;
-    return std::clamp<int64_t>(kNodesPerGraph / nodes, 1, kMaxStepsPerGraph);
+    int64_t steps = kNodesPerGraph / nodes;
+    if (options_.node_us > 0 && options_.graph_launch_us > 0) {
+      const double step_us = options_.node_us * static_cast<double>(nodes);
+      steps = static_cast<int64_t>(
+          std::ceil(options_.graph_launch_us / (kLaunchShare * step_us)));
+    }
+    return std::clamp<int64_t>(steps, 1, kMaxStepsPerGraph);
   }
 
   std::string Describe(const CudaSpec& spec) const {
@@ -252,8 +262,7 @@ class CudaLowering {
         break;
       case CudaLaunch::kGraph:
         absl::StrAppend(&text, ops, ops == 1 ? " kernel" : " ops",
-                        " a step, one graph replay per ",
-                        spec.steps_per_launch,
+                        " a step, one graph replay per ", spec.steps_per_launch,
                         spec.steps_per_launch == 1 ? " step" : " steps");
         break;
       case CudaLaunch::kPersistent:
@@ -262,8 +271,7 @@ class CudaLowering {
     }
     if (lowered_.tier != CudaTier::kT0) {
       absl::StrAppend(&text, ", first layer ",
-                      options_.math == MathMode::kBf16
-                          ? "bf16"
+                      options_.math == MathMode::kBf16 ? "bf16"
                       : options_.first_layer == CudaFirstLayer::kSplit
                           ? "split into 3 bf16"
                           : "fp32");

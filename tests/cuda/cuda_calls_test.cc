@@ -58,7 +58,8 @@ TEST_F(CudaCallsTest, AGraphIsLaunchedOncePerStep) {
   for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
     ASSERT_OK_AND_ASSIGN(const auto session, Session(Dispatch::kGraph, tier));
     // Then the losses and counts come back, and nothing else.
-    EXPECT_EQ(CallsOf(*session, 5), "CopyToHost 2, LaunchGraph 5, Synchronize 1")
+    EXPECT_EQ(CallsOf(*session, 5),
+              "CopyToHost 2, LaunchGraph 5, Synchronize 1")
         << ToString(tier);
   }
 }
@@ -81,16 +82,17 @@ TEST_F(CudaCallsTest, APersistentKernelIsLaunchedOncePerSlice) {
                        Session(Dispatch::kSingle, CudaTier::kT3));
   const std::string calls = CallsOf(*session, 15);
   // The host asks whether it is done, as often as that takes.
-  EXPECT_THAT(calls, testing::MatchesRegex(
-                         "CopyToHost 2, Done [0-9]+, LaunchKernel 1, "
-                         "Synchronize 1"));
+  EXPECT_THAT(
+      calls, testing::MatchesRegex("CopyToHost 2, Done [0-9]+, LaunchKernel 1, "
+                                   "Synchronize 1"));
 }
 
 TEST_F(CudaCallsTest, OpsAreALaunchEach) {
   ASSERT_OK_AND_ASSIGN(const auto session,
                        Session(Dispatch::kOps, CudaTier::kT1));
   EXPECT_EQ(session->executable().dispatches(), 4);
-  EXPECT_EQ(CallsOf(*session, 5), "CopyToHost 2, LaunchKernel 20, Synchronize 1");
+  EXPECT_EQ(CallsOf(*session, 5),
+            "CopyToHost 2, LaunchKernel 20, Synchronize 1");
 }
 
 // Whatever the run, from its first launch to its last there is nothing but
@@ -144,8 +146,8 @@ TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {
   options.cuda.cuda = &cuda;
   options.cuda.tier = CudaTier::kT0;
   {
-    ASSERT_OK_AND_ASSIGN(const auto session, StepSession::Create(
-                                                 model_, {}, options, data_, 4));
+    ASSERT_OK_AND_ASSIGN(const auto session,
+                         StepSession::Create(model_, {}, options, data_, 4));
     EXPECT_THAT(session->compiled().cuda->notes,
                 testing::Contains(HasSubstr("not fused")));
     ASSERT_OK(session->Run(3));
@@ -174,13 +176,13 @@ CudaNode Node(std::vector<int> reads, std::vector<int> writes) {
 
 TEST(CudaGraphTest, EdgesFollowWhatIsReadAndWritten) {
   const std::vector<CudaNode> nodes = {
-      Node({0}, {1}),        // 0
-      Node({0}, {2}),        // 1: beside 0
-      Node({1, 2}, {3}),     // 2: after both
-      Node({4}, {1}),        // 3: overwrites what 2 read
-      Node({3}, {0}),        // 4: overwrites what 0 and 1 read, which 2 waits for
-      Node({1}, {}),         // 5
-      Node({1}, {2}),        // 6: 2 read that, and comes before 3
+      Node({0}, {1}),     // 0
+      Node({0}, {2}),     // 1: beside 0
+      Node({1, 2}, {3}),  // 2: after both
+      Node({4}, {1}),     // 3: overwrites what 2 read
+      Node({3}, {0}),     // 4: overwrites what 0 and 1 read, which 2 waits for
+      Node({1}, {}),      // 5
+      Node({1}, {2}),     // 6: 2 read that, and comes before 3
   };
   EXPECT_THAT(DependenciesOf(nodes),
               ElementsAre(ElementsAre(), ElementsAre(), ElementsAre(0, 1),

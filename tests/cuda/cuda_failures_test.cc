@@ -50,8 +50,8 @@ TEST(CudaFailuresTest, NoDriver) {
   EmulatedCuda cuda;
   cuda.FailAt("Device", 1, kCudaInsufficientDriver);
   const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kT0);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
-                               HasSubstr("driver")));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("driver")));
   EXPECT_EQ(ExitCodeOf(status, 0), kExitUnavailable);
   ExpectClean(cuda);
 }
@@ -91,9 +91,9 @@ TEST(CudaFailuresTest, AKernelThatFailsEndsTheRun) {
     EmulatedCuda cuda;
     cuda.FailAt("RunKernel", 1, kCudaLaunchFailure);
     const absl::Status status = Train(cuda, dispatch, tier);
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal,
-                                 AllOf(HasSubstr("device gpu: "),
-                                       HasSubstr("(719)"))));
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInternal,
+                         AllOf(HasSubstr("device gpu: "), HasSubstr("(719)"))));
     EXPECT_EQ(ExitCodeOf(status, 0), kExitInternal);
     ExpectClean(cuda);
   }
@@ -111,12 +111,12 @@ TEST(CudaFailuresTest, AnyCallMayFail) {
     ASSERT_OK(Train(whole, dispatch, tier));
     ExpectClean(whole);
     for (const char* call :
-         {"Device", "FreeMemory", "Malloc", "MallocHost", "CopyToDevice",
-          "CopyToHost", "Memset", "CreateStream", "Synchronize", "Done",
-          "Preload", "MaxActiveClusters", "LaunchKernel", "CreateGraph",
-          "AddKernel", "AddChildGraph", "BeginCapture", "EndCapture", "Nodes",
-          "Instantiate", "LaunchGraph", "MatMulLibrary", "PlanMatMul",
-          "RunMatMul"}) {
+         {"Device",       "FreeMemory",    "Malloc",     "MallocHost",
+          "CopyToDevice", "CopyToHost",    "Memset",     "CreateStream",
+          "Synchronize",  "Done",          "Preload",    "MaxActiveClusters",
+          "LaunchKernel", "CreateGraph",   "AddKernel",  "AddChildGraph",
+          "BeginCapture", "EndCapture",    "Nodes",      "Instantiate",
+          "LaunchGraph",  "MatMulLibrary", "PlanMatMul", "RunMatMul"}) {
       for (const int nth : {1, 2, 5}) {
         // The last ones are of destructors, which have no one to tell.
         if (nth == 5 && absl::string_view(call) == "Synchronize") continue;

@@ -55,9 +55,8 @@ struct Task {
 };
 
 absl::StatusOr<Trained> Reference(const Task& task) {
-  ASSIGN_OR_RETURN(const Graph graph, BuildTrainStep(task.model, {},
-                                                     task.data.rows,
-                                                     task.batch));
+  ASSIGN_OR_RETURN(const Graph graph,
+                   BuildTrainStep(task.model, {}, task.data.rows, task.batch));
   ASSIGN_OR_RETURN(auto tensors, InitParams(task.model, Init::kHe, 3));
   TensorMap x;
   for (const Tensor& tensor : tensors) {
@@ -97,8 +96,8 @@ class TrainCudaTest : public CudaTest {
   // In runs of 1, then `run` steps, as a progress line would have them.
   absl::StatusOr<Trained> Train(const Task& task, const CompileOptions& options,
                                 int64_t run = 7) {
-    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {},
-                                                 task.data.rows, task.batch));
+    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {}, task.data.rows,
+                                                 task.batch));
     ASSIGN_OR_RETURN(const Compiled compiled,
                      Compile(std::move(graph), options));
     lowering_ = compiled.executable->lowering();
@@ -112,8 +111,7 @@ class TrainCudaTest : public CudaTest {
                                     task.batch * sizeof(int32_t)));
     RETURN_IF_ERROR(executable.Bind("lr", lrs.data(), sizeof(float)));
     RETURN_IF_ERROR(executable.Bind("loss", losses.data(), sizeof(float)));
-    RETURN_IF_ERROR(
-        executable.Bind("correct", corrects.data(), sizeof(float)));
+    RETURN_IF_ERROR(executable.Bind("correct", corrects.data(), sizeof(float)));
     for (int64_t done = 0; done < task.steps;) {
       const int64_t n = done == 0 ? 1 : std::min(run, task.steps - done);
       RETURN_IF_ERROR(executable.Run(n));
@@ -202,8 +200,8 @@ TEST_F(TrainCudaTest, LossesStayWithTheOraclesForFiveHundredSteps) {
       for (int64_t s = 0; s < task.steps; ++s) {
         // Of 97 random rows losses go towards 0, where rounding is all.
         const double scale = std::max(want.losses[s], 1e-2);
-        largest = std::max(largest,
-                           std::abs(got.losses[s] - want.losses[s]) / scale);
+        largest =
+            std::max(largest, std::abs(got.losses[s] - want.losses[s]) / scale);
       }
       std::printf("tier %s, first layer %s: losses within %.1e\n",
                   ToString(tier), ToString(layer), largest);
@@ -219,10 +217,9 @@ struct Shape {
 };
 
 TEST_F(TrainCudaTest, OddShapesToo) {
-  for (const Shape& shape :
-       {Shape{{13, 8, 3}, 33, Activation::kTanh},
-        Shape{{100, 20, 7}, 7, Activation::kSigmoid},
-        Shape{{64, 40, 17}, 1, Activation::kRelu}}) {
+  for (const Shape& shape : {Shape{{13, 8, 3}, 33, Activation::kTanh},
+                             Shape{{100, 20, 7}, 7, Activation::kSigmoid},
+                             Shape{{64, 40, 17}, 1, Activation::kRelu}}) {
     const Task task(shape.widths, shape.batch, 20, shape.activation);
     ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
     for (const CudaTier tier :
@@ -280,15 +277,16 @@ TEST_F(TrainCudaTest, RowsThatDoNotFitAreBroughtAsStepsNeedThem) {
 TEST_F(TrainCudaTest, ParamsThatTheCallerChangesAreTakenAnew) {
   const Task task({20, 16, 4}, 8, 2);
   for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
-    ASSERT_OK_AND_ASSIGN(Graph graph, BuildTrainStep(task.model, {},
-                                                     task.data.rows,
-                                                     task.batch));
+    ASSERT_OK_AND_ASSIGN(
+        Graph graph,
+        BuildTrainStep(task.model, {}, task.data.rows, task.batch));
     ASSERT_OK_AND_ASSIGN(
         const Compiled compiled,
         Compile(std::move(graph), Options(Dispatch::kAuto, true, tier)));
     Executable& executable = *compiled.executable;
     ASSERT_OK_AND_ASSIGN(auto params, InitParams(task.model, Init::kHe, 3));
-    ASSERT_OK_AND_ASSIGN(const auto first, InitParams(task.model, Init::kHe, 3));
+    ASSERT_OK_AND_ASSIGN(const auto first,
+                         InitParams(task.model, Init::kHe, 3));
     ASSERT_OK(BindData(executable, task.data));
     ASSERT_OK(BindTensors(executable, params));
     std::vector<int32_t> indices = task.indices;
@@ -352,10 +350,9 @@ TEST_F(TrainCudaTest, ATierThatCannotTakeTheStepFallsToTheNextAndSaysWhy) {
   ModelSpec deep;
   deep.widths = {20, 16, 12, 4};
   ASSERT_OK_AND_ASSIGN(Graph graph, BuildTrainStep(deep, {}, 97, 8));
-  ASSERT_OK_AND_ASSIGN(
-      const Compiled compiled,
-      Compile(std::move(graph), Options(Dispatch::kAuto, true,
-                                        CudaTier::kAuto)));
+  ASSERT_OK_AND_ASSIGN(const Compiled compiled,
+                       Compile(std::move(graph), Options(Dispatch::kAuto, true,
+                                                         CudaTier::kAuto)));
   ASSERT_TRUE(compiled.cuda.has_value());
   EXPECT_EQ(compiled.cuda->tier, CudaTier::kT0);
   EXPECT_THAT(compiled.cuda->notes,

@@ -149,8 +149,8 @@ absl::Status TrainCommand::Compile() {
   // A chain evaluates: a team is for many steps one after the other.
   CompileOptions evaluate = config_.compile;
   if (evaluate.dispatch == Dispatch::kSingle) {
-    evaluate.dispatch = evaluate.device == Device::kGpu ? Dispatch::kGraph
-                                                        : Dispatch::kOps;
+    evaluate.dispatch =
+        evaluate.device == Device::kGpu ? Dispatch::kGraph : Dispatch::kOps;
   }
   if (split.validation_rows > 0) {
     ASSIGN_OR_RETURN(
