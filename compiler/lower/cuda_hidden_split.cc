@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/lower/cuda_kernels.h"
 #include "compiler/lower/cuda_ops.h"
 #include "runtime/status.h"
 
@@ -18,21 +19,6 @@ constexpr uint64_t kTimeoutNs = 2'000'000'000;
 absl::Status No(absl::string_view what) {
   return absl::UnimplementedError(
       absl::StrCat("want one hidden layer with SGD over bytes: ", what));
-}
-
-absl::StatusOr<cuda::Act> ActOf(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return cuda::Act::kRelu;
-    case Activation::kTanh:
-      return cuda::Act::kTanh;
-    case Activation::kSigmoid:
-      return cuda::Act::kSigmoid;
-    case Activation::kNone:
-    case Activation::kGelu:
-      break;
-  }
-  return No(absl::StrCat("activation ", ToString(activation)));
 }
 
 class Matcher {
@@ -100,7 +86,11 @@ class Matcher {
     hidden_ = logits_->operands[0].node;
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
-    ASSIGN_OR_RETURN(match_.shape.act, ActOf(activation_));
+    // Its gradient must be of the result, which is kept.
+    if (activation_ == Activation::kNone || activation_ == Activation::kGelu) {
+      return No(absl::StrCat("activation ", ToString(activation_)));
+    }
+    match_.shape.act = ActOf(activation_);
     plain.activation = activation_;
     if (!IsMatMul(hidden_, plain)) return No("the hidden layer has no bias");
     w1_ = hidden_->operands[1], b1_ = hidden_->operands[2];

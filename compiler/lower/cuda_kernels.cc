@@ -12,22 +12,6 @@ namespace {
 
 using At = const CudaBindings&;
 
-cuda::Act ActOf(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return cuda::Act::kNone;
-    case Activation::kRelu:
-      return cuda::Act::kRelu;
-    case Activation::kTanh:
-      return cuda::Act::kTanh;
-    case Activation::kSigmoid:
-      return cuda::Act::kSigmoid;
-    case Activation::kGelu:
-      return cuda::Act::kGelu;
-  }
-  CHECK(false);
-}
-
 int64_t Cols(const TensorType& type) {
   return type.rank() == 0 ? 1 : type.dims.back();
 }
@@ -405,6 +389,22 @@ class KernelMaker {
 };
 
 }  // namespace
+
+cuda::Act ActOf(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return cuda::Act::kNone;
+    case Activation::kRelu:
+      return cuda::Act::kRelu;
+    case Activation::kTanh:
+      return cuda::Act::kTanh;
+    case Activation::kSigmoid:
+      return cuda::Act::kSigmoid;
+    case Activation::kGelu:
+      return cuda::Act::kGelu;
+  }
+  CHECK(false);
+}
 
 absl::StatusOr<CudaKernel> MakeCudaKernel(const MemoryPlan& plan, Node& node) {
   return KernelMaker(plan, node).Make();

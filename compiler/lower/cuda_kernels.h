@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
 #include "compiler/lower/memory_plan.h"
+#include "kernels/kernels.h"
 #include "kernels/launch.h"
 #include "runtime/cuda_bindings.h"
 
@@ -18,6 +19,8 @@ struct CudaKernel {
   std::function<Launch(const CudaBindings&, void* workspace)> launch;
   int64_t workspace_bytes = 0;  // of its own, zeroed once
 };
+
+cuda::Act ActOf(Activation activation);
 
 // The kernel (kernels/cuda) for the node; Unimplemented, naming the op, when
 // there is none. Matmuls too.
