@@ -316,6 +316,11 @@ void TrainCommand::PrintCompiled() {
       loop_->tail_batch() == 0
           ? ""
           : absl::StrCat(", the last of ", loop_->tail_batch(), " rows")));
+  if (loop_->step().cuda) {
+    for (const std::string& note : loop_->step().cuda->notes) {
+      console_.Print(absl::StrCat("  refused: ", note, "\n"));
+    }
+  }
   if (config_.print_plan) console_.Print(executable.plan());
   console_.Print(
       "epoch      loss     train  validation   seconds  samples/s   us/step\n");
