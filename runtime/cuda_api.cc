@@ -357,12 +357,25 @@ absl::Status Cuda::Preload(const Launch& launch) {
 }
 
 absl::StatusOr<int> Cuda::MaxActiveClusters(const Launch& launch) {
+  // CUDA wants the size said, also of one block.
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = launch.cluster;
+  cluster.val.clusterDim.y = 1;
+  cluster.val.clusterDim.z = 1;
   Attributes attributes(launch);
-  const cudaLaunchConfig_t config = ConfigOf(launch, attributes, nullptr);
+  cudaLaunchConfig_t config = ConfigOf(launch, attributes, nullptr);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
   int clusters = 0;
+  const cudaError_t error =
+      cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &config);
+  if (error == cudaErrorInvalidClusterSize) {  // none of this size
+    cudaGetLastError();
+    return 0;
+  }
   RETURN_IF_ERROR(CudaStatus(
-      absl::StrCat(launch.name, ": cudaOccupancyMaxActiveClusters"),
-      cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &config)));
+      absl::StrCat(launch.name, ": cudaOccupancyMaxActiveClusters"), error));
   return clusters;
 }
 
