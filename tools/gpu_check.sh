@@ -42,9 +42,11 @@ print(found[0] if found else "")
 PYTHON
 )
 
-# ours COMMAND...: with the bundle's libraries, which Python must not see.
+# ours COMMAND...: with the bundle's libraries, which Python must not see, and
+# where the driver is, if only the environment knows.
 ours() {
-  LD_LIBRARY_PATH=$PWD/lib${cuda_libraries:+:$cuda_libraries} \
+  local libraries=$PWD/lib${cuda_libraries:+:$cuda_libraries}
+  LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     ONESTEP_REQUIRE_CUDA=1 OMP_WAIT_POLICY=passive "$@"
 }
 
@@ -96,11 +98,17 @@ bench() {
 }
 
 tables() {
-  local batch math
+  local batch math tier
   for batch in ${batches//,/ }; do bench "fp32-$batch" 30 --batch "$batch"; done
   bench replay-per-step 20 --batch 32 --steps-per-launch 1
   for math in tf32 bf16; do bench "$math" 25 --math "$math" --batch 32,4096; done
   part train 30 train.txt bin/trainer --device gpu --epochs 5 "${data[@]}"
+  # Each in a process of its own: a kernel that traps takes all others along.
+  for tier in t0:graph t1:graph t2:single t3:single; do
+    part "train-${tier%:*}" 15 "train-${tier%:*}.txt" bin/trainer \
+      --device gpu --tier "${tier%:*}" --dispatch "${tier#*:}" --epochs 1 \
+      "${data[@]}"
+  done
   part graph 20 graph.txt bin/trainer graph --device gpu --tier t0 \
     --dispatch graph --dump-cuda-graph "$results/step.dot"
 }
@@ -120,10 +128,11 @@ runner=(env)
   >"$results/machine.txt" 2>&1
 runner=(ours)
 part info 30 info.json bin/trainer info --json
+reserve=$((seconds * 3 / 5))
 device_tests
 tests_status=$?
 part probe 60 probe.json bin/trainer probe --json
-reserve=180
+reserve=$((seconds * 2 / 5))
 tables
 reserve=0
 runner=(env XLA_PYTHON_CLIENT_PREALLOCATE=false)
