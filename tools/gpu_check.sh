@@ -99,16 +99,16 @@ bench() {
 
 tables() {
   local batch math tier
-  for batch in ${batches//,/ }; do bench "fp32-$batch" 30 --batch "$batch"; done
+  for batch in ${batches//,/ }; do
+    bench "fp32-$batch" 30 --batch "$batch" && continue
+    # A kernel that traps takes all ways of the process along.
+    for tier in t1 t2 t3; do
+      bench "fp32-$batch-$tier" 15 --batch "$batch" --tier "$tier"
+    done
+  done
   bench replay-per-step 20 --batch 32 --steps-per-launch 1
   for math in tf32 bf16; do bench "$math" 25 --math "$math" --batch 32,4096; done
   part train 30 train.txt bin/trainer --device gpu --epochs 5 "${data[@]}"
-  # Each in a process of its own: a kernel that traps takes all others along.
-  for tier in t0:graph t1:graph t2:single t3:single; do
-    part "train-${tier%:*}" 15 "train-${tier%:*}.txt" bin/trainer \
-      --device gpu --tier "${tier%:*}" --dispatch "${tier#*:}" --epochs 1 \
-      "${data[@]}"
-  done
   part graph 20 graph.txt bin/trainer graph --device gpu --tier t0 \
     --dispatch graph --dump-cuda-graph "$results/step.dot"
 }
