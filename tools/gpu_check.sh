@@ -68,7 +68,7 @@ part() {
     0) ;;
     124|137) why="ran past $limit s" ;;
     *) why=$(cat "$results/$file" "$results/$name.log" |
-         grep -E 'rror|FAILED|^trainer:' | tail -1 | cut -c1-160) ;;
+         grep -E 'rror|FAILED  |^trainer:' | tail -1 | cut -c1-160) ;;
   esac
   printf '%s\t%s\t%s\t%s\n' "$name" "$status" $((SECONDS - begin)) "$why" \
     >>"$parts"
@@ -81,8 +81,10 @@ device_tests() {
   for test in tests/*; do
     [[ -x $test ]] || continue
     run=1
-    part "test-${test#tests/}" 120 "test-${test#tests/}.txt" "./$test" ||
-      failed=1
+    part "test-${test#tests/}" 120 "test-${test#tests/}.txt" "./$test" &&
+      continue
+    failed=1
+    grep -A 8 ': Failure' "$results/test-${test#tests/}.txt" | head -40 >&2
   done
   ((run)) || printf 'device tests\tskipped\t0\tnone in the bundle\n' >>"$parts"
   ((run && !failed))

@@ -163,8 +163,9 @@ TEST_F(TrainerCudaTest, TheBenchmarkTakesOneTierBesideT0) {
   Config config = Settings(Device::kGpu);
   config.samples = 1;
   config.compile.cuda.tier = CudaTier::kT3;
-  ASSERT_OK_AND_ASSIGN(const BenchRow row, BenchStep(config, data_, 8,
-                                                     [](const std::string&) {}));
+  ASSERT_OK_AND_ASSIGN(
+      const BenchRow row,
+      BenchStep(config, data_, 8, [](const std::string&) {}));
   std::vector<std::string> names;
   for (const WayResult& way : row.ways) names.push_back(way.name);
   EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
