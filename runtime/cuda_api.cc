@@ -114,12 +114,13 @@ struct Dependencies {
   std::vector<cudaGraphNode_t> nodes;
   std::vector<cudaGraphEdgeData> data;
 
-  explicit Dependencies(absl::Span<const CudaApi::Edge> edges) {
+  explicit Dependencies(absl::Span<const CudaApi::Edge> edges,
+                        bool overlap = false) {
     for (const CudaApi::Edge& edge : edges) {
       nodes.push_back(Native(edge.from));
       cudaGraphEdgeData& edge_data = data.emplace_back();
       edge_data = {};
-      if (edge.programmatic) {
+      if (edge.programmatic && overlap) {
         edge_data.from_port = cudaGraphKernelNodePortProgrammatic;
         edge_data.type = cudaGraphDependencyTypeProgrammatic;
       }
@@ -391,7 +392,11 @@ absl::Status Cuda::LaunchKernel(const Launch& launch, Stream stream) {
 absl::StatusOr<CudaApi::Node> Cuda::AddKernel(Graph graph,
                                               absl::Span<const Edge> edges,
                                               const Launch& launch) {
-  const Dependencies from(edges);
+  // Below sm_90 a kernel cannot wait by itself (dev::WaitForPrerequisites).
+  int major = 0;
+  RETURN_IF_CUDA_ERROR(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  const Dependencies from(edges, /*overlap=*/major >= 9);
   void* args[] = {const_cast<unsigned char*>(launch.args)};
   cudaGraphNodeParams params = {};
   params.type = cudaGraphNodeTypeKernel;
