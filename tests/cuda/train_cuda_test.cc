@@ -223,14 +223,19 @@ TEST_F(TrainCudaTest, OddShapesToo) {
   for (const Shape& shape :
        {Shape{{13, 8, 3}, 33, Activation::kTanh},
         Shape{{100, 20, 7}, 7, Activation::kSigmoid},
-        Shape{{64, 40, 17}, 1, Activation::kRelu}}) {
+        Shape{{64, 40, 17}, 1, Activation::kRelu},
+        Shape{{48, 200, 10}, 16, Activation::kRelu}}) {  // 16 units a block
     const Task task(shape.widths, shape.batch, 20, shape.activation);
     ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
     for (const CudaTier tier :
          {CudaTier::kT0, CudaTier::kT1, CudaTier::kT2, CudaTier::kT3}) {
-      ASSERT_OK_AND_ASSIGN(const Trained got,
-                           Train(task, Options(Dispatch::kAuto, true, tier)));
-      ExpectNear(got, want, kFp32);
+      for (const CudaFirstLayer layer :
+           {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
+        CompileOptions options = Options(Dispatch::kAuto, true, tier);
+        options.cuda.first_layer = layer;
+        ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, options));
+        ExpectNear(got, want, kFp32);
+      }
     }
   }
 }
