@@ -81,7 +81,8 @@ std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
           {"single_sparse", sparse}};
 }
 
-// Every tier and way to launch it; "fused" is T0 as one graph.
+// Every tier, or T0 and the one asked for, and every way to launch it; "fused"
+// is T0 as one graph.
 std::vector<WayOptions> GpuWaysOf(const Config& config) {
   CompileOptions base = config.compile;
   base.dump_dir.clear();
@@ -111,6 +112,13 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
         {{"t1_split", way(Dispatch::kGraph, true, CudaTier::kT1, kSplit)},
          {"t2_split", way(Dispatch::kSingle, true, CudaTier::kT2, kSplit)},
          {"t3_split", way(Dispatch::kSingle, true, CudaTier::kT3, kSplit)}});
+  }
+  const CudaTier only = base.cuda.tier;
+  if (only != CudaTier::kAuto) {
+    std::erase_if(ways, [&](const WayOptions& made) {
+      const CudaTier tier = made.compile.cuda.tier;
+      return tier != CudaTier::kT0 && tier != only;
+    });
   }
   return ways;
 }

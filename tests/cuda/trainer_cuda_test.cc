@@ -86,8 +86,9 @@ TEST_F(TrainerCudaTest, MomentumAndAdamTrainAsOnTheCpu) {
     ASSERT_OK_AND_ASSIGN(const auto cpu, Losses(config));
     config.compile = Settings(Device::kGpu).compile;
     ASSERT_OK_AND_ASSIGN(const auto gpu, Losses(config));
+    // Adam divides by the gradient's size: of a small one all roundings count.
     for (size_t i = 0; i < cpu.size(); ++i) {
-      EXPECT_NEAR(gpu[i], cpu[i], 1e-5 * std::abs(cpu[i]));
+      EXPECT_NEAR(gpu[i], cpu[i], 1e-4 * std::abs(cpu[i]));
     }
   }
 }
@@ -185,6 +186,19 @@ TEST_F(TrainerCudaTest, TheBenchmarkComparesEveryWay) {
   EXPECT_THAT(row.refused, testing::IsEmpty());
   EXPECT_GT(row.Way("unfused_ops").times.dispatches, 20);
   EXPECT_EQ(row.Way("t3").times.dispatches, 1);
+}
+
+TEST_F(TrainerCudaTest, TheBenchmarkTakesOneTierBesideT0) {
+  Config config = Settings(Device::kGpu);
+  config.samples = 1;
+  config.compile.cuda.tier = CudaTier::kT3;
+  ASSERT_OK_AND_ASSIGN(
+      const BenchRow row,
+      BenchStep(config, data_, 8, [](const std::string&) {}));
+  std::vector<std::string> names;
+  for (const WayResult& way : row.ways) names.push_back(way.name);
+  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
+                                          "fused", "t3", "t3_split"));
 }
 
 }  // namespace
