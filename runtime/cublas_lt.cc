@@ -357,7 +357,11 @@ CublasLt::Candidates(const LtPlan& plan) const {
   const cublasStatus_t status = lt_.cublasLtMatmulAlgoGetHeuristic(
       handle_, d.operation(), d.a(), d.b(), d.d(), d.d(), made, kMaxCandidates,
       candidates.data(), &found);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED) {  // that is: none
+  // None, or, as to some epilogues, that it does not take such a problem.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+      status == CUBLAS_STATUS_INVALID_VALUE) {
+    found = 0;
+  } else {
     RETURN_IF_ERROR(LtStatus(lt_, "cublasLtMatmulAlgoGetHeuristic", status));
   }
   candidates.resize(found);

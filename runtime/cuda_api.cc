@@ -114,12 +114,13 @@ struct Dependencies {
   std::vector<cudaGraphNode_t> nodes;
   std::vector<cudaGraphEdgeData> data;
 
-  explicit Dependencies(absl::Span<const CudaApi::Edge> edges) {
+  explicit Dependencies(absl::Span<const CudaApi::Edge> edges,
+                        bool overlap = false) {
     for (const CudaApi::Edge& edge : edges) {
       nodes.push_back(Native(edge.from));
       cudaGraphEdgeData& edge_data = data.emplace_back();
       edge_data = {};
-      if (edge.programmatic) {
+      if (edge.programmatic && overlap) {
         edge_data.from_port = cudaGraphKernelNodePortProgrammatic;
         edge_data.type = cudaGraphDependencyTypeProgrammatic;
       }
@@ -357,12 +358,25 @@ absl::Status Cuda::Preload(const Launch& launch) {
 }
 
 absl::StatusOr<int> Cuda::MaxActiveClusters(const Launch& launch) {
+  // CUDA wants the size said, also of one block.
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = launch.cluster;
+  cluster.val.clusterDim.y = 1;
+  cluster.val.clusterDim.z = 1;
   Attributes attributes(launch);
-  const cudaLaunchConfig_t config = ConfigOf(launch, attributes, nullptr);
+  cudaLaunchConfig_t config = ConfigOf(launch, attributes, nullptr);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
   int clusters = 0;
+  const cudaError_t error =
+      cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &config);
+  if (error == cudaErrorInvalidClusterSize) {  // none of this size
+    cudaGetLastError();
+    return 0;
+  }
   RETURN_IF_ERROR(CudaStatus(
-      absl::StrCat(launch.name, ": cudaOccupancyMaxActiveClusters"),
-      cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &config)));
+      absl::StrCat(launch.name, ": cudaOccupancyMaxActiveClusters"), error));
   return clusters;
 }
 
@@ -378,7 +392,11 @@ absl::Status Cuda::LaunchKernel(const Launch& launch, Stream stream) {
 absl::StatusOr<CudaApi::Node> Cuda::AddKernel(Graph graph,
                                               absl::Span<const Edge> edges,
                                               const Launch& launch) {
-  const Dependencies from(edges);
+  // Below sm_90 a kernel cannot wait by itself (dev::WaitForPrerequisites).
+  int major = 0;
+  RETURN_IF_CUDA_ERROR(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  const Dependencies from(edges, /*overlap=*/major >= 9);
   void* args[] = {const_cast<unsigned char*>(launch.args)};
   cudaGraphNodeParams params = {};
   params.type = cudaGraphNodeTypeKernel;

@@ -75,7 +75,8 @@ class CudaApi {
 
   struct Edge {
     Node from = nullptr;
-    bool programmatic = false;  // REQUIRES: both are kernels
+    // REQUIRES: both are kernels. A full one where devices lack such edges.
+    bool programmatic = false;
   };
   struct NodeInfo {
     std::string kind;  // "kernel", "child graph", "memcpy", ...

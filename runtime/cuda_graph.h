@@ -39,8 +39,7 @@ bool IsProgrammatic(absl::Span<const CudaNode> nodes,
 
 // Kernels must be preloaded. A library's matmul is captured on `stream` and
 // becomes a child graph; an error names the node.
-absl::StatusOr<CudaGraph> BuildCudaGraph(CudaApi& cuda,
-                                         CudaApi::Stream stream,
+absl::StatusOr<CudaGraph> BuildCudaGraph(CudaApi& cuda, CudaApi::Stream stream,
                                          absl::Span<const CudaNode> nodes);
 
 // Runs the node on the stream, as it would in a graph.

@@ -14,10 +14,10 @@ absl::StatusOr<CudaApi::MatMulPlan> CudaMatMuls::Plan(
     ASSIGN_OR_RETURN(workspace_,
                      Own<CudaMemory>(cuda_, cuda_.Malloc(kWorkspaceBytes)));
   }
-  ASSIGN_OR_RETURN(CudaMatMulPlan plan,
-                   Own<CudaMatMulPlan>(
-                       cuda_, cuda_.PlanMatMul(matmul, workspace_.get(),
-                                               kWorkspaceBytes, stream_)));
+  ASSIGN_OR_RETURN(
+      CudaMatMulPlan plan,
+      Own<CudaMatMulPlan>(cuda_, cuda_.PlanMatMul(matmul, workspace_.get(),
+                                                  kWorkspaceBytes, stream_)));
   plans_.emplace_back(matmul, std::move(plan));
   return plans_.back().second.get();
 }

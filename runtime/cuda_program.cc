@@ -174,10 +174,14 @@ absl::StatusOr<CudaGraph> CudaProgram::Build(int64_t steps) {
 }
 
 absl::Status CudaProgram::Preload(const std::vector<CudaNode>& nodes) {
-  std::set<const void*> seen;
+  std::set<std::pair<const void*, uint32_t>> seen;
   for (const CudaNode& node : nodes) {
-    if (node.library || !seen.insert(node.launch.kernel).second) continue;
-    RETURN_IF_ERROR(session_->cuda.Preload(node.launch));
+    const Launch& launch = node.launch;
+    if (node.library ||
+        !seen.emplace(launch.kernel, launch.shared_bytes).second) {
+      continue;
+    }
+    RETURN_IF_ERROR(session_->cuda.Preload(launch));
   }
   return absl::OkStatus();
 }

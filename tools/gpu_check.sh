@@ -42,9 +42,11 @@ print(found[0] if found else "")
 PYTHON
 )
 
-# ours COMMAND...: with the bundle's libraries, which Python must not see.
+# ours COMMAND...: with the bundle's libraries, which Python must not see, and
+# where the driver is, if only the environment knows.
 ours() {
-  LD_LIBRARY_PATH=$PWD/lib${cuda_libraries:+:$cuda_libraries} \
+  local libraries=$PWD/lib${cuda_libraries:+:$cuda_libraries}
+  LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     ONESTEP_REQUIRE_CUDA=1 OMP_WAIT_POLICY=passive "$@"
 }
 
@@ -66,7 +68,7 @@ part() {
     0) ;;
     124|137) why="ran past $limit s" ;;
     *) why=$(cat "$results/$file" "$results/$name.log" |
-         grep -E 'rror|FAILED|^trainer:' | tail -1 | cut -c1-160) ;;
+         grep -E 'rror|FAILED  |^trainer:' | tail -1 | cut -c1-160) ;;
   esac
   printf '%s\t%s\t%s\t%s\n' "$name" "$status" $((SECONDS - begin)) "$why" \
     >>"$parts"
@@ -79,8 +81,10 @@ device_tests() {
   for test in tests/*; do
     [[ -x $test ]] || continue
     run=1
-    part "test-${test#tests/}" 120 "test-${test#tests/}.txt" "./$test" ||
-      failed=1
+    part "test-${test#tests/}" 120 "test-${test#tests/}.txt" "./$test" &&
+      continue
+    failed=1
+    grep -A 8 ': Failure' "$results/test-${test#tests/}.txt" | head -40 >&2
   done
   ((run)) || printf 'device tests\tskipped\t0\tnone in the bundle\n' >>"$parts"
   ((run && !failed))
@@ -96,8 +100,14 @@ bench() {
 }
 
 tables() {
-  local batch math
-  for batch in ${batches//,/ }; do bench "fp32-$batch" 30 --batch "$batch"; done
+  local batch math tier
+  for batch in ${batches//,/ }; do
+    bench "fp32-$batch" 30 --batch "$batch" && continue
+    # A kernel that traps takes all ways of the process along.
+    for tier in t1 t2 t3; do
+      bench "fp32-$batch-$tier" 15 --batch "$batch" --tier "$tier"
+    done
+  done
   bench replay-per-step 20 --batch 32 --steps-per-launch 1
   for math in tf32 bf16; do bench "$math" 25 --math "$math" --batch 32,4096; done
   part train 30 train.txt bin/trainer --device gpu --epochs 5 "${data[@]}"
@@ -120,10 +130,11 @@ runner=(env)
   >"$results/machine.txt" 2>&1
 runner=(ours)
 part info 30 info.json bin/trainer info --json
+reserve=$((seconds * 3 / 5))
 device_tests
 tests_status=$?
 part probe 60 probe.json bin/trainer probe --json
-reserve=180
+reserve=$((seconds * 2 / 5))
 tables
 reserve=0
 runner=(env XLA_PYTHON_CLIENT_PREALLOCATE=false)

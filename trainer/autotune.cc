@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/autotune.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,9 +16,9 @@
 #include "nlohmann/json.hpp"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
-#include "trainer/console.h"
+#include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
-#include "trainer/output_dir.h"
+#include "trainer/launch_costs.h"
 #include "trainer/step_bench.h"
 #include "trainer/step_session.h"
 #include "trainer/version.h"
@@ -33,7 +26,6 @@
 namespace onestep {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
@@ -214,22 +206,8 @@ absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
   return absl::OkStatus();
 }
 
-// ---- the file ---------------------------------------------------------------
-
-fs::path CacheFile() {
-  const auto env = [](const char* name) -> fs::path {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  fs::path folder = env("ONESTEP_CACHE");
-  if (folder.empty() && !env("XDG_CACHE_HOME").empty()) {
-    folder = env("XDG_CACHE_HOME") / "onestep";
-  }
-  if (folder.empty() && !env("HOME").empty()) {
-    folder = env("HOME") / ".cache" / "onestep";
-  }
-  return folder.empty() ? folder : folder / "auto.json";
-}
+// ---- what is kept
+// ------------------------------------------------------------
 
 // All that the choice depends on.
 absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
@@ -316,50 +294,11 @@ std::optional<AutoChoice> FromJson(const Json& json) {
   return choice;
 }
 
-// An object, whatever is there; says when that is something else.
-Json ReadCache(const fs::path& file) {
-  std::error_code error;
-  if (!fs::exists(file, error)) return Json::object();
-  if (fs::is_regular_file(file, error)) {
-    std::ifstream in(file);
-    Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object()) return json;
-  }
-  Console::Notice(
-      absl::StrCat(file.string(), ": want a file with a JSON object"));
-  return Json::object();
-}
-
-// Adds the choice to `cache` and writes that. Of two runs that do so at once,
-// one's choice is lost and found anew.
-void WriteCache(const fs::path& file, Json cache, const std::string& key,
-                const AutoChoice& choice) {
-  cache[key] = ToJson(choice);
-  std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  // Renamed, so that a run beside this one never reads half of it.
-  const std::string draft = absl::StrCat(file.string(), ".", getpid());
-  absl::Status status = WriteTextFile(draft, cache.dump(1));
-  if (status.ok()) {
-    fs::rename(draft, file, error);
-    if (error) {
-      status = absl::UnavailableError(
-          absl::StrCat("cannot write ", file.string(), ": ", error.message()));
-      fs::remove(draft, error);
-    }
-  }
-  if (!status.ok()) {
-    Console::Notice(
-        absl::StrCat("the choice of auto is not kept: ", status.message()));
-  }
-}
-
 // The choice made before, if this program could make it now.
 std::optional<AutoChoice> KeptChoice(
-    const Json& cache, const std::string& key,
+    const Cache& cache, const std::string& key,
     const std::vector<AutoCandidate>& candidates) {
-  if (!cache.contains(key)) return std::nullopt;
-  std::optional<AutoChoice> kept = FromJson(cache[key]);
+  std::optional<AutoChoice> kept = FromJson(cache.Get(key));
   if (!kept) return std::nullopt;
   const std::string flags = FlagsOf(kept->candidates[0]);
   for (const AutoCandidate& candidate : candidates) {
@@ -405,6 +344,7 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
     const CudaOptions& cuda = config.compile.cuda;
     CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
     RETURN_IF_ERROR(api.Device().status());
+    UseKeptProbe(config.compile.cuda);
   }
   if (candidates.size() == 1) {
     Apply(candidates[0], nonzeros, config);
@@ -414,22 +354,14 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
     return choice;
   }
   ASSIGN_OR_RETURN(const std::string key, KeyOf(config, data, choice.density));
-  const fs::path file = CacheFile();
-  Json cache = Json::object();
-  if (file.empty()) {
-    Console::Notice(
-        "the choice of auto is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME "
-        "or HOME set");
-  } else {
-    cache = ReadCache(file);
-  }
+  Cache cache("auto.json", "the choice of auto");
   std::optional<AutoChoice> kept = KeptChoice(cache, key, candidates);
   if (kept) {
     kept->density = choice.density;
     choice = *std::move(kept);
   } else {
     RETURN_IF_ERROR(Time(config, data, nonzeros, choice));
-    if (!file.empty()) WriteCache(file, std::move(cache), key, choice);
+    cache.Put(key, ToJson(choice));
   }
   Apply(choice.candidates[0], nonzeros, config);
   return choice;

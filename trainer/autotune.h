@@ -36,14 +36,13 @@ struct AutoChoice {
 inline constexpr double kSparseDensity = 0.7;
 
 // Settles --dispatch, --threads and --input where they are auto, on a GPU
-// --dispatch, --tier and --first-layer, by timing the real step on `data`, and writes them into `config`. The choice is kept
-// in a file, by machine, graph, data density and version, so that a repeated
-// run makes the same and repeats its bits: $ONESTEP_CACHE, else
-// $XDG_CACHE_HOME/onestep, else ~/.cache/onestep, in it auto.json. A file that
-// cannot be read or written is said on stderr and does without.
+// --dispatch, --tier and --first-layer, by timing the real step on `data`, and
+// writes them into `config`. The choice is kept in auto.json (cache.h), by
+// machine, graph, data density and version, so that a repeated run makes the
+// same and repeats its bits.
 //
-// Unavailable: there is no such GPU. With a sparse input, given or chosen, config.compile.sparse says so.
-// REQUIRES: config.model has widths.
+// Unavailable: there is no such GPU. With a sparse input, given or chosen,
+// config.compile.sparse says so. REQUIRES: config.model has widths.
 absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data);
 
 // "--dispatch single --threads 2 --input sparse".

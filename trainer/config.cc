@@ -135,21 +135,19 @@ const std::vector<Named<InputMode>>& Names() {
 
 template <>
 const std::vector<Named<MathMode>>& Names() {
-  static const std::vector<Named<MathMode>> names = {
-      {"fp32", MathMode::kFp32},
-      {"tf32", MathMode::kTf32},
-      {"bf16", MathMode::kBf16}};
+  static const std::vector<Named<MathMode>> names = {{"fp32", MathMode::kFp32},
+                                                     {"tf32", MathMode::kTf32},
+                                                     {"bf16", MathMode::kBf16}};
   return names;
 }
 
 template <>
 const std::vector<Named<CudaTier>>& Names() {
-  static const std::vector<Named<CudaTier>> names = {
-      {"auto", CudaTier::kAuto},
-      {"t0", CudaTier::kT0},
-      {"t1", CudaTier::kT1},
-      {"t2", CudaTier::kT2},
-      {"t3", CudaTier::kT3}};
+  static const std::vector<Named<CudaTier>> names = {{"auto", CudaTier::kAuto},
+                                                     {"t0", CudaTier::kT0},
+                                                     {"t1", CudaTier::kT1},
+                                                     {"t2", CudaTier::kT2},
+                                                     {"t3", CudaTier::kT3}};
   return names;
 }
 

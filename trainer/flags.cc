@@ -289,7 +289,9 @@ void Flags::AddGpu() {
   group_ = "GPU";
   Choice("--math", &cuda.math, "How fp32 matrices are multiplied");
   if (config_.verb == Verb::kEval || config_.verb == Verb::kPredict) return;
-  if (config_.verb != Verb::kBench) {  // which compares them
+  if (config_.verb == Verb::kBench) {  // which compares them
+    Choice("--tier", &cuda.tier, "Time this one beside t0, and no other");
+  } else {
     Choice("--tier", &cuda.tier,
            "The step as library matmuls (t0), three kernels (t1), one kernel "
            "(t2), one for many steps (t3)");

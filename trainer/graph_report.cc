@@ -108,7 +108,8 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
       TeamText(compiled), "\nmemory plan\n", executable.plan(),
       "\nsteps: ", executable.lowering(), "\n", StepsText(executable.steps()),
       CudaText(compiled), "\nunfused: ", unfused_ops, " ops -> ", title, ": ",
-      executable.steps().size(), " steps\n");
+      executable.steps().size(),
+      executable.steps().size() == 1 ? " step\n" : " steps\n");
 }
 
 }  // namespace onestep

@@ -81,7 +81,8 @@ std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
           {"single_sparse", sparse}};
 }
 
-// Every tier and way to launch it; "fused" is T0 as one graph.
+// Every tier, or T0 and the one asked for, and every way to launch it; "fused"
+// is T0 as one graph.
 std::vector<WayOptions> GpuWaysOf(const Config& config) {
   CompileOptions base = config.compile;
   base.dump_dir.clear();
@@ -111,6 +112,13 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
         {{"t1_split", way(Dispatch::kGraph, true, CudaTier::kT1, kSplit)},
          {"t2_split", way(Dispatch::kSingle, true, CudaTier::kT2, kSplit)},
          {"t3_split", way(Dispatch::kSingle, true, CudaTier::kT3, kSplit)}});
+  }
+  const CudaTier only = base.cuda.tier;
+  if (only != CudaTier::kAuto) {
+    std::erase_if(ways, [&](const WayOptions& made) {
+      const CudaTier tier = made.compile.cuda.tier;
+      return tier != CudaTier::kT0 && tier != only;
+    });
   }
   return ways;
 }
@@ -142,8 +150,7 @@ class StepBench {
   absl::Status Create(const Config& config, const Dataset& data, int64_t batch,
                       std::vector<std::string>& refused);
   // The largest relative difference of two losses.
-  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer,
-                                     double tolerance);
+  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer, double tolerance);
   absl::Status WarmUp();
   absl::Status Sample(Random& random);
   // The host waits for each step.
@@ -190,7 +197,7 @@ absl::Status StepBench::Create(const Config& config, const Dataset& data,
 }
 
 absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer,
-                                               double tolerance) {
+                                              double tolerance) {
   for (Way& way : ways_) {
     RETURN_IF_ERROR(way.session->Reset(CheckRate(optimizer)));
   }
@@ -326,9 +333,9 @@ absl::StatusOr<BenchRow> BenchStep(
   row.batch = batch;
   StepBench bench;
   RETURN_IF_ERROR(bench.Create(config, data, batch, row.refused));
-  ASSIGN_OR_RETURN(row.loss_difference,
-                   bench.CheckLosses(config.optimizer.kind,
-                                     LossTolerance(config)));
+  ASSIGN_OR_RETURN(
+      row.loss_difference,
+      bench.CheckLosses(config.optimizer.kind, LossTolerance(config)));
   progress("warm up");
   RETURN_IF_ERROR(bench.WarmUp());
   std::optional<PeakProbe> peak;

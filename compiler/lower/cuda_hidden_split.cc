@@ -87,6 +87,10 @@ class Matcher {
     if (hidden_->kind == OpKind::kGelu) return No("activation gelu");
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
+    // Its gradient must be of the result, which is kept.
+    if (activation_ == Activation::kNone || activation_ == Activation::kGelu) {
+      return No(absl::StrCat("activation ", ToString(activation_)));
+    }
     match_.shape.act = ActOf(activation_);
     plain.activation = activation_;
     if (!IsMatMul(hidden_, plain)) return No("the hidden layer has no bias");

@@ -22,6 +22,8 @@ struct CudaKernel {
   int64_t workspace_bytes = 0;  // of its own, zeroed once
 };
 
+cuda::Act ActOf(Activation activation);
+
 // The kernel (kernels/cuda) for the node; Unimplemented, naming the op, when
 // there is none. Matmuls too.
 absl::StatusOr<CudaKernel> MakeCudaKernel(const MemoryPlan& plan, Node& node);

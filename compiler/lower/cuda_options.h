@@ -27,7 +27,10 @@ struct CudaOptions {
   MathMode math = MathMode::kFp32;
   CudaTier tier = CudaTier::kAuto;
   CudaFirstLayer first_layer = CudaFirstLayer::kAuto;
-  int64_t steps_per_launch = 0;  // of a graph; 0: by the number of its nodes
+  // Of a graph. 0: by the costs below, or the number of its nodes.
+  int64_t steps_per_launch = 0;
+  // What a node of a graph and a graph's launch cost here; 0: not known.
+  double node_us = 0, graph_launch_us = 0;
   // Device memory for the data; beyond it rows are brought as steps need them.
   // 0: what is free.
   int64_t table_limit_bytes = 0;

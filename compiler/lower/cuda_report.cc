@@ -59,9 +59,9 @@ std::vector<std::string> Columns(absl::Span<const CudaNode> nodes,
 
 std::string CudaNodesText(absl::Span<const CudaNode> nodes) {
   const std::vector<std::vector<int>> dependencies = DependenciesOf(nodes);
-  std::vector<std::vector<std::string>> rows = {
-      {"#", "node", "kernel", "grid", "block", "cluster", "shared", "registers",
-       "after"}};
+  std::vector<std::vector<std::string>> rows = {{"#", "node", "kernel", "grid",
+                                                 "block", "cluster", "shared",
+                                                 "registers", "after"}};
   bool library = false;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
     std::vector<std::string>& row = rows.emplace_back();

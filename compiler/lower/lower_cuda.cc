@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ namespace {
 // takes long to make.
 constexpr int64_t kNodesPerGraph = 96;
 constexpr int64_t kMaxStepsPerGraph = 64;
+// What its launch may cost beside the nodes, where both are known.
+constexpr double kLaunchShare = 0.02;
 // Where T1 was meant to be best; past it every block reads too much of x.
 constexpr int64_t kMaxHiddenSplitBatch = 512;
 
@@ -245,7 +248,13 @@ class CudaLowering {
 
   int64_t StepsPerLaunch(int64_t nodes) const {
     if (options_.steps_per_launch > 0) return options_.steps_per_launch;
-    return std::clamp<int64_t>(kNodesPerGraph / nodes, 1, kMaxStepsPerGraph);
+    int64_t steps = kNodesPerGraph / nodes;
+    if (options_.node_us > 0 && options_.graph_launch_us > 0) {
+      const double step_us = options_.node_us * static_cast<double>(nodes);
+      steps = static_cast<int64_t>(
+          std::ceil(options_.graph_launch_us / (kLaunchShare * step_us)));
+    }
+    return std::clamp<int64_t>(steps, 1, kMaxStepsPerGraph);
   }
 
   // Of a training run, where all is bound; here nothing is yet.

@@ -78,11 +78,14 @@ class PersistentBlock {
     }
   }
 
-  // Its own row's index, where this thread has a row.
+  // The thread's own row, if there are so many. A warp issues bulk copies lane
+  // after lane, so rows, and blocks to push to, go to the warps in turn.
+  ONESTEP_DEVICE int Row() const { return Lane() * kWarps + Warp(); }
+  ONESTEP_DEVICE bool has_row() const { return Row() < step_.batch; }
+
   ONESTEP_DEVICE int32_t LoadIndex(int64_t t) const {
-    return t < args_.steps && Thread() < step_.batch
-               ? dev::LoadReadOnly(Indices(t) + Thread())
-               : 0;
+    return t < args_.steps && has_row() ? dev::LoadReadOnly(Indices(t) + Row())
+                                        : 0;
   }
 
   // Weights, barriers, and what step 0 reads.
@@ -118,26 +121,25 @@ class PersistentBlock {
   ONESTEP_DEVICE void Prefetch(int64_t t) {
     if (t >= args_.steps) return;
     const HiddenSplitBuffers& buffers = step_.buffers;
-    const bool has_row = Thread() < step_.batch;
     if (bulk_) {
       if (Thread() == 0) {
         dev::ArriveExpect(XBarrier(t), step_.batch * step_.features);
       }
-      if (has_row) {
-        dev::BulkLoad(X(t) + Thread() * layout_.x_stride,
+      if (has_row()) {
+        dev::BulkLoad(X(t) + Row() * layout_.x_stride,
                       buffers.images + int64_t{index_} * step_.features,
                       step_.features, XBarrier(t));
       }
     } else {
       GatherRows(step_, Indices(t), step_.batch, 0, step_.features, X(t));
     }
-    next_label_ = has_row ? dev::LoadReadOnly(buffers.labels + index_) : 0;
+    next_label_ = has_row() ? dev::LoadReadOnly(buffers.labels + index_) : 0;
     next_lr_ =
         dev::LoadReadOnly(buffers.lr + (step_.offset + t) * buffers.lr_stride);
     index_ = LoadIndex(t + 1);
   }
   ONESTEP_DEVICE void KeepLabel(int64_t t) const {
-    if (Thread() < step_.batch) Labels(t)[Thread()] = next_label_;
+    if (has_row()) Labels(t)[Row()] = next_label_;
   }
 
   // The partial logits of step t and the stop flag, to all blocks.
@@ -149,9 +151,10 @@ class PersistentBlock {
     if (Thread() == 0) {
       dev::ArriveExpect(InboxBarrier(t), step_.blocks * layout_.message);
     }
-    if (Thread() < step_.blocks) {
+    static_assert(kWarps >= 16);  // blocks of a cluster
+    if (Lane() == 0 && Warp() < step_.blocks) {
       dev::PushToBlock(Inbox(t, rank_), Outbox(t), layout_.message,
-                       InboxBarrier(t), Thread());
+                       InboxBarrier(t), Warp());
     }
   }
 

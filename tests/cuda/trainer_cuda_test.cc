@@ -16,6 +16,7 @@
 #include "trainer/autotune.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/evaluate.h"
+#include "trainer/launch_costs.h"
 #include "trainer/step_bench.h"
 #include "trainer/train_loop.h"
 
@@ -85,8 +86,9 @@ TEST_F(TrainerCudaTest, MomentumAndAdamTrainAsOnTheCpu) {
     ASSERT_OK_AND_ASSIGN(const auto cpu, Losses(config));
     config.compile = Settings(Device::kGpu).compile;
     ASSERT_OK_AND_ASSIGN(const auto gpu, Losses(config));
+    // Adam divides by the gradient's size: of a small one all roundings count.
     for (size_t i = 0; i < cpu.size(); ++i) {
-      EXPECT_NEAR(gpu[i], cpu[i], 1e-5 * std::abs(cpu[i]));
+      EXPECT_NEAR(gpu[i], cpu[i], 1e-4 * std::abs(cpu[i]));
     }
   }
 }
@@ -96,12 +98,11 @@ TEST_F(TrainerCudaTest, ADivergingRunEndsWithTheWeightsBeforeIt) {
   config.compile.cuda.tier = CudaTier::kT1;
   config.lr = 1e30;
   config.lr_schedule = ScheduleKind::kConstant;
-  ASSERT_OK_AND_ASSIGN(auto loop,
-                       TrainLoop::Create(config, data_, data_.rows));
+  ASSERT_OK_AND_ASSIGN(auto loop, TrainLoop::Create(config, data_, data_.rows));
   const absl::Status status =
       loop->RunEpoch(1, [](int64_t, double) { return true; }).status();
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange,
-                               HasSubstr("diverged")));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("diverged")));
   for (const Tensor& param : loop->params()) {
     for (int64_t i = 0; i < param.num_elements(); ++i) {
       ASSERT_TRUE(std::isfinite(param.data.as<float>()[i])) << param.name;
@@ -139,11 +140,40 @@ TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("sparse")));
 }
 
+// A dear launch makes long graphs, a dear node short ones.
+TEST_F(TrainerCudaTest, AKeptProbeDecidesHowLongAGraphIs) {
+  const TempFolder folder;
+  setenv("ONESTEP_CACHE", folder.path().c_str(), 1);
+  ASSERT_OK_AND_ASSIGN(const CudaDevice device, cuda().Device());
+  CudaProbe probe;
+  probe.device = device;
+  const auto lowering = [&](double node_ns, double launch_ns) {
+    KeepProbe(probe, {{"rows",
+                       {{{"name", "graph node, chain of 64"},
+                         {"value", node_ns},
+                         {"doubt", ""}},
+                        {{"name", "CPU time of a graph launch, chain of 64"},
+                         {"value", launch_ns},
+                         {"doubt", ""}}}}});
+    Config config = Settings(Device::kGpu);
+    config.compile.cuda.tier = CudaTier::kT1;
+    config.compile.dispatch = Dispatch::kGraph;
+    UseKeptProbe(config.compile.cuda);
+    auto loop = TrainLoop::Create(config, data_, data_.rows);
+    EXPECT_OK(loop);
+    return loop.ok() ? (*loop)->step().executable->lowering() : "";
+  };
+  // 2 % of 3 nodes a step: 2500 / (0.02 * 3 * 1000) steps.
+  EXPECT_THAT(lowering(1000, 2500), HasSubstr("one graph replay per 42 steps"));
+  EXPECT_THAT(lowering(50000, 2500), HasSubstr("one graph replay per 1 step,"));
+  unsetenv("ONESTEP_CACHE");
+}
+
 TEST_F(TrainerCudaTest, TheBenchmarkComparesEveryWay) {
   Config config = Settings(Device::kGpu);
   config.samples = 2;
-  ASSERT_OK_AND_ASSIGN(const BenchRow row, BenchStep(config, data_, 8,
-                                                     [](const std::string&) {}));
+  ASSERT_OK_AND_ASSIGN(const BenchRow row,
+                       BenchStep(config, data_, 8, [](const std::string&) {}));
   std::vector<std::string> names;
   for (const WayResult& way : row.ways) {
     names.push_back(way.name);
@@ -156,6 +186,18 @@ TEST_F(TrainerCudaTest, TheBenchmarkComparesEveryWay) {
   EXPECT_THAT(row.refused, testing::IsEmpty());
   EXPECT_GT(row.Way("unfused_ops").times.dispatches, 20);
   EXPECT_EQ(row.Way("t3").times.dispatches, 1);
+}
+
+TEST_F(TrainerCudaTest, TheBenchmarkTakesOneTierBesideT0) {
+  Config config = Settings(Device::kGpu);
+  config.samples = 1;
+  config.compile.cuda.tier = CudaTier::kT3;
+  ASSERT_OK_AND_ASSIGN(const BenchRow row,
+                       BenchStep(config, data_, 8, [](const std::string&) {}));
+  std::vector<std::string> names;
+  for (const WayResult& way : row.ways) names.push_back(way.name);
+  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
+                                          "fused", "t3", "t3_split"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
+#include "trainer/launch_costs.h"
 #include "trainer/load_data.h"
 #include "trainer/step_bench.h"
 #include "trainer/step_session.h"
@@ -64,8 +65,11 @@ struct BenchRun {
   double density = 0;  // of the rows
 };
 
-absl::StatusOr<BenchRun> BenchAll(const Config& config) {
+absl::StatusOr<BenchRun> BenchAll(Config config) {
   ASSIGN_OR_RETURN(const Dataset data, RowsFor(config));
+  if (config.compile.device == Device::kGpu) {
+    UseKeptProbe(config.compile.cuda);
+  }
   StatusLine line;
   BenchRun run;
   run.source = data.source;

@@ -7,6 +7,7 @@
 #include "runtime/cuda_probe.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/launch_costs.h"
 
 namespace onestep {
 namespace {
@@ -54,8 +55,9 @@ std::string ToText(const CudaProbe& probe) {
 
 absl::Status RunProbe(const Config& config, Console& console) {
   ASSIGN_OR_RETURN(const CudaProbe probe, RunCudaProbe(RealCuda()));
-  console.Print(config.json ? absl::StrCat(ToJson(probe).dump(2), "\n")
-                            : ToText(probe));
+  const Json json = ToJson(probe);
+  KeepProbe(probe, json);
+  console.Print(config.json ? absl::StrCat(json.dump(2), "\n") : ToText(probe));
   return absl::OkStatus();
 }
 

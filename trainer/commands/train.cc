@@ -149,8 +149,8 @@ absl::Status TrainCommand::Compile() {
   // A chain evaluates: a team is for many steps one after the other.
   CompileOptions evaluate = config_.compile;
   if (evaluate.dispatch == Dispatch::kSingle) {
-    evaluate.dispatch = evaluate.device == Device::kGpu ? Dispatch::kGraph
-                                                        : Dispatch::kOps;
+    evaluate.dispatch =
+        evaluate.device == Device::kGpu ? Dispatch::kGraph : Dispatch::kOps;
   }
   if (split.validation_rows > 0) {
     ASSIGN_OR_RETURN(
@@ -316,6 +316,11 @@ void TrainCommand::PrintCompiled() {
       loop_->tail_batch() == 0
           ? ""
           : absl::StrCat(", the last of ", loop_->tail_batch(), " rows")));
+  if (loop_->step().cuda) {
+    for (const std::string& note : loop_->step().cuda->notes) {
+      console_.Print(absl::StrCat("  refused: ", note, "\n"));
+    }
+  }
   if (config_.print_plan) console_.Print(executable.plan());
   console_.Print(
       "epoch      loss     train  validation   seconds  samples/s   us/step\n");

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/cache.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "trainer/console.h"
+#include "trainer/output_dir.h"
+
+namespace onestep {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+fs::path Folder() {
+  const auto env = [](const char* name) -> fs::path {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  fs::path folder = env("ONESTEP_CACHE");
+  if (folder.empty() && !env("XDG_CACHE_HOME").empty()) {
+    folder = env("XDG_CACHE_HOME") / "onestep";
+  }
+  if (folder.empty() && !env("HOME").empty()) {
+    folder = env("HOME") / ".cache" / "onestep";
+  }
+  return folder;
+}
+
+// An object, whatever is there; says when that is something else.
+Json Read(const fs::path& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return Json::object();
+  if (fs::is_regular_file(file, error)) {
+    std::ifstream in(file);
+    Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object()) return json;
+  }
+  Console::Notice(
+      absl::StrCat(file.string(), ": want a file with a JSON object"));
+  return Json::object();
+}
+
+}  // namespace
+
+Cache::Cache(const std::string& name, absl::string_view what)
+    : what_(what), json_(Json::object()) {
+  const fs::path folder = Folder();
+  if (folder.empty()) {
+    Console::Notice(absl::StrCat(
+        what, " is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME or HOME set"));
+    return;
+  }
+  file_ = (folder / name).string();
+  json_ = Read(file_);
+}
+
+Json Cache::Get(const std::string& key) const {
+  return json_.contains(key) ? json_[key] : Json();
+}
+
+void Cache::Put(const std::string& key, Json value) {
+  if (file_.empty()) return;
+  json_[key] = std::move(value);
+  std::error_code error;
+  fs::create_directories(fs::path(file_).parent_path(), error);
+  // Renamed, so that a run beside this one never reads half of it.
+  const std::string draft = absl::StrCat(file_, ".", getpid());
+  absl::Status status = WriteTextFile(draft, json_.dump(1));
+  if (status.ok()) {
+    fs::rename(draft, file_, error);
+    if (error) {
+      status = absl::UnavailableError(
+          absl::StrCat("cannot write ", file_, ": ", error.message()));
+      fs::remove(draft, error);
+    }
+  }
+  if (!status.ok()) {
+    Console::Notice(absl::StrCat(what_, " is not kept: ", status.message()));
+  }
+}
+
+}  // namespace onestep

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON files that a run keeps for the next one: in $ONESTEP_CACHE, else
+// $XDG_CACHE_HOME/onestep, else ~/.cache/onestep. One that cannot be read or
+// written is said on stderr and does without.
+#ifndef ONESTEP_TRAINER_CACHE_H_
+#define ONESTEP_TRAINER_CACHE_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace onestep {
+
+class Cache {
+ public:
+  // `what` is kept in the file `name`, for people: "the choice of auto".
+  Cache(const std::string& name, absl::string_view what);
+
+  // What is kept under `key`; null: nothing.
+  nlohmann::ordered_json Get(const std::string& key) const;
+  // Of two runs that do so at once, one's value is lost.
+  void Put(const std::string& key, nlohmann::ordered_json value);
+
+ private:
+  std::string file_;  // "": there is no place for it
+  std::string what_;
+  nlohmann::ordered_json json_;
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_CACHE_H_
