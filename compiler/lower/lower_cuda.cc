@@ -158,10 +158,7 @@ class CudaLowering {
                                  ", chosen up to ", kMaxHiddenSplitBatch));
     }
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
-    // Which begins with the tier's name.
-    if (!plan.refusal.empty()) {
-      return absl::UnimplementedError(absl::StrCat("tier ", plan.refusal));
-    }
+    if (!plan.refusal.empty()) return refuse(plan.refusal);
     const bool each = request_.way == CudaWay::kOps;
     const int64_t nodes = tier == CudaTier::kT1 ? 3 : 1;
     return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(nodes));

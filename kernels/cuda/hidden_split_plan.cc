@@ -90,11 +90,7 @@ HiddenSplitPlan PlanHiddenSplit(Tier tier, const HiddenSplitShape& shape,
   HiddenSplitPlan plan;
   plan.tier = tier;
   plan.shape = shape;
-  const std::string refusal = Refusal(limits, plan);
-  if (!refusal.empty()) {
-    constexpr const char* kNames[] = {"T1: ", "T2: ", "T3: "};
-    plan.refusal = kNames[static_cast<int>(tier)] + refusal;
-  }
+  plan.refusal = Refusal(limits, plan);
   return plan;
 }
 

@@ -300,7 +300,7 @@ std::vector<std::string> Clusters(int64_t hidden, int most) {
 
 TEST(CudaClusterTest, IsAsLargeAsTheDevicePlacesOne) {
   const std::string no = "tier t3: the device cannot place a cluster of ";
-  const std::string none = "tier T3: the device has no clusters of blocks";
+  const std::string none = "tier t3: the device has no clusters of blocks";
   EXPECT_THAT(Clusters(128, 16), ElementsAre("t3, cluster of 16"));
   EXPECT_THAT(Clusters(128, 8), ElementsAre(no + "16", "t3, cluster of 8"));
   EXPECT_THAT(Clusters(128, 1),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cuda/cuda_device.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <utility>
+
+#include "tests/require_cuda.h"
 
 namespace onestep {
 
@@ -13,10 +13,7 @@ void CudaTest::SetUp() {
     device_ = *std::move(device);
     return;
   }
-  const char* const require = std::getenv("ONESTEP_REQUIRE_CUDA");
-  if (require != nullptr && std::strcmp(require, "1") == 0) {
-    FAIL() << device.status();
-  }
+  ASSERT_FALSE(CudaIsRequired()) << device.status();
   GTEST_SKIP() << "NOT TESTED ON A GPU: " << device.status();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer's parts on a GPU: the loop with its tail batch, evaluation, the
-// choice of auto, the benchmark.
+// choice of auto.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,6 @@
 #include "trainer/data/random_rows.h"
 #include "trainer/evaluate.h"
 #include "trainer/launch_costs.h"
-#include "trainer/step_bench.h"
 #include "trainer/train_loop.h"
 
 namespace onestep {
@@ -167,37 +166,6 @@ TEST_F(TrainerCudaTest, AKeptProbeDecidesHowLongAGraphIs) {
   EXPECT_THAT(lowering(1000, 2500), HasSubstr("one graph replay per 42 steps"));
   EXPECT_THAT(lowering(50000, 2500), HasSubstr("one graph replay per 1 step,"));
   unsetenv("ONESTEP_CACHE");
-}
-
-TEST_F(TrainerCudaTest, TheBenchmarkComparesEveryWay) {
-  Config config = Settings(Device::kGpu);
-  config.samples = 2;
-  ASSERT_OK_AND_ASSIGN(const BenchRow row,
-                       BenchStep(config, data_, 8, [](const std::string&) {}));
-  std::vector<std::string> names;
-  for (const WayResult& way : row.ways) {
-    names.push_back(way.name);
-    EXPECT_GT(way.times.median_us, 0);
-    EXPECT_GT(way.times.synced_us, 0);
-  }
-  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
-                                          "fused", "t1_ops", "t1", "t2", "t3",
-                                          "t1_split", "t2_split", "t3_split"));
-  EXPECT_THAT(row.refused, testing::IsEmpty());
-  EXPECT_GT(row.Way("unfused_ops").times.dispatches, 20);
-  EXPECT_EQ(row.Way("t3").times.dispatches, 1);
-}
-
-TEST_F(TrainerCudaTest, TheBenchmarkTakesOneTierBesideT0) {
-  Config config = Settings(Device::kGpu);
-  config.samples = 1;
-  config.compile.cuda.tier = CudaTier::kT3;
-  ASSERT_OK_AND_ASSIGN(const BenchRow row,
-                       BenchStep(config, data_, 8, [](const std::string&) {}));
-  std::vector<std::string> names;
-  for (const WayResult& way : row.ways) names.push_back(way.name);
-  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
-                                          "fused", "t3", "t3_split"));
 }
 
 }  // namespace

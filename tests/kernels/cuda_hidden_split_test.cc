@@ -381,20 +381,20 @@ TEST(PlanHiddenSplitTest, TakesMnist) {
 TEST(PlanHiddenSplitTest, RefusesInPlainWords) {
   HiddenSplitShape shape = kMnist;
   shape.classes = 40;
-  EXPECT_EQ(Refusal(Tier::kT3, shape), "T3: classes 40, want at most 32");
+  EXPECT_EQ(Refusal(Tier::kT3, shape), "classes 40, want at most 32");
   shape = kMnist;
   shape.act = Act::kGelu;
   EXPECT_EQ(Refusal(Tier::kT2, shape),
-            "T2: gelu has no gradient from its result alone");
+            "gelu has no gradient from its result alone");
   shape = kMnist;
   shape.batch = 0;
-  EXPECT_EQ(Refusal(Tier::kT1, shape), "T1: want sizes of at least 1");
+  EXPECT_EQ(Refusal(Tier::kT1, shape), "want sizes of at least 1");
   shape = kMnist;
   shape.hidden = 300;
   EXPECT_EQ(Refusal(Tier::kT3, shape),
-            "T3: hidden 300, want at most 256 in a cluster of 16");
+            "hidden 300, want at most 256 in a cluster of 16");
   EXPECT_EQ(Refusal(Tier::kT3, kMnist, {.max_cluster = 1}),
-            "T3: the device has no clusters of blocks");
+            "the device has no clusters of blocks");
 }
 
 TEST(PlanHiddenSplitTest, RefusesWhatSharedMemoryCannotHold) {

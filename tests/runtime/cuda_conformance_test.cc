@@ -11,6 +11,7 @@
 #include "kernels/probe_launch.h"
 #include "runtime/cuda_api.h"
 #include "runtime/cuda_handle.h"
+#include "tests/require_cuda.h"
 #include "tests/runtime/cuda_under_test.h"
 #include "tests/status_matchers.h"
 
@@ -28,7 +29,7 @@ class CudaConformanceTest : public ::testing::Test {
   void SetUp() override {
     const absl::Status device = cuda_.Device().status();
     if (!device.ok()) {
-      ASSERT_EQ(std::getenv("ONESTEP_REQUIRE_CUDA"), nullptr) << device;
+      ASSERT_FALSE(CudaIsRequired()) << device;
       GTEST_SKIP() << device;
     }
     ASSERT_OK_AND_ASSIGN(stream_, Own<CudaStream>(cuda_, cuda_.CreateStream()));
