@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,17 +21,18 @@ namespace {
 constexpr int64_t kTableRows = 60000;
 constexpr double kDensity = 0.19;
 
+// Ops of the textbook step: what --fuse off calls.
 absl::StatusOr<int64_t> CountUnfused(const Config& config) {
   ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
                                                kTableRows, config.batch));
-  CompileOptions options = config.compile;
+  PipelineOptions options;
   options.fuse = false;
-  options.dispatch = Dispatch::kOps;
-  options.sparse = {};
-  options.dump_dir.clear();
-  options.device = Device::kCpu;
-  ASSIGN_OR_RETURN(const Compiled compiled, Compile(std::move(graph), options));
-  return std::ssize(compiled.executable->steps());
+  options.disabled = config.compile.disabled_passes;
+  RETURN_IF_ERROR(RunPipeline(graph, options).status());
+  return std::count_if(
+      graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+        return !node->def().Has(kLeaf) && node->kind != OpKind::kConstant;
+      });
 }
 
 std::string Header(const Config& config) {
