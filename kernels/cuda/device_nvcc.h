@@ -260,8 +260,7 @@ ONESTEP_DEVICE uint32_t BytesToBf16(uint32_t low, uint32_t high, int i) {
   return MarkedBytesToBf16((picked & 0x00ff00ff) | 0x43004300);
 }
 ONESTEP_DEVICE uint32_t BytesToBf16(uint32_t word, int i) {
-  return MarkedBytesToBf16(
-      __byte_perm(word, 0x43, 0x4140 + 0x0101 * i));
+  return MarkedBytesToBf16(__byte_perm(word, 0x43, 0x4140 + 0x0101 * i));
 }
 
 ONESTEP_DEVICE float Exp(float v) { return expf(v); }

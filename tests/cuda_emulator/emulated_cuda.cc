@@ -348,8 +348,9 @@ absl::Status EmulatedCuda::WaitOnHost(Event event) {
   }
   const std::shared_ptr<EventState> state = found->second;
   while (state->done < state->recorded) {
-    ASSIGN_OR_RETURN(StreamState * stream,
-                     Find("WaitOnHost", reinterpret_cast<Stream>(state->stream)));
+    ASSIGN_OR_RETURN(
+        StreamState * stream,
+        Find("WaitOnHost", reinterpret_cast<Stream>(state->stream)));
     RETURN_IF_ERROR(RunTowards("WaitOnHost", *stream,
                                static_cast<int>(random_() % kNumMoods)));
   }
