@@ -61,8 +61,9 @@ ldd "${binaries[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
     [[ $name =~ $glibc || $name =~ $theirs ]] || cp -L "$path" "$out/lib/$name"
   done
 
-cp "$root"/bench/peers/{workload,gpu_common,gpu_jax,gpu_torch,gpu_summary}.py \
-  "$out/peers/"
+for peer in gpu_common gpu_jax gpu_summary gpu_torch jax_step workload; do
+  cp "$root/bench/peers/$peer.py" "$out/peers/"
+done
 cp "$root/tools/gpu_check.sh" "$out/"
 if [[ -n $data ]]; then
   mkdir "$out/data"

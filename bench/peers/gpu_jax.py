@@ -12,25 +12,11 @@ import jax.numpy as jnp  # noqa: E402
 import jaxlib  # noqa: E402
 import numpy as np  # noqa: E402
 
-import workload  # noqa: E402
+from jax_step import sgd  # noqa: E402
 
 jax.config.update("jax_platforms", {"gpu": "cuda", "cpu": "cpu"}[args.device])
 jax.config.update("jax_default_matmul_precision",
                   {"fp32": "highest", "tf32": "tensorfloat32"}[args.math])
-
-
-def mean_loss(params, x, y):
-    w1, b1, w2, b2 = params
-    z = jax.nn.relu(x @ w1 + b1) @ w2 + b2
-    picked = jax.nn.log_softmax(z) * jax.nn.one_hot(y, z.shape[1])
-    return -picked.sum() / len(y)
-
-
-def sgd(params, data, rows, lr):
-    images, labels = data
-    x = images[rows].astype(jnp.float32) * workload.INPUT_SCALE
-    loss, gradients = jax.value_and_grad(mean_loss)(params, x, labels[rows])
-    return [p - lr * d for p, d in zip(params, gradients)], loss
 
 
 class Trainer:
