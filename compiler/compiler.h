@@ -14,6 +14,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/cuda_options.h"
+#include "compiler/own_memory.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/pipeline.h"

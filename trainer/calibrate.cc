@@ -22,7 +22,6 @@
 #include "trainer/data/random_rows.h"
 #include "trainer/peak.h"
 #include "trainer/statistics.h"
-#include "trainer/step_bench.h"
 #include "trainer/step_session.h"
 #include "trainer/version.h"
 
@@ -37,9 +36,11 @@ constexpr int64_t kRows = 48000;
 // counts; a long step at least so often.
 constexpr double kTimedUs = 8e3;
 constexpr double kSliceUs = 1e3;
-constexpr int kLeastRuns = 3;
-// With fewer features the nonzeros are not worth a calibration.
+constexpr int kLeastRuns = 2;
+// With fewer features nonzeros are not what anyone would walk; and steps of
+// more FLOPs take long and teach nothing new of them.
 constexpr int64_t kSparseFeatures = 200;
+constexpr double kSparseFlops = 2e9;
 // A primitive's fixed cost is learned from the first step at least this large.
 constexpr double kOnednnFlops = 2e3;
 constexpr int64_t kCopies[] = {16 << 10, 512 << 10, 8 << 20, 64 << 20};
@@ -88,7 +89,7 @@ std::vector<CompileOptions> WaysOf(const Config& config, const Dataset& data,
       add(Dispatch::kOps, Kernels::kOnednn, threads, false);
     }
     add(Dispatch::kSingle, Kernels::kAuto, threads, false);
-    if (data.features < kSparseFeatures) continue;
+    if (data.features < kSparseFeatures || flops > kSparseFlops) continue;
     add(Dispatch::kOps, Kernels::kLoops, threads, true);
     add(Dispatch::kSingle, Kernels::kAuto, threads, true);
   }
@@ -312,7 +313,6 @@ absl::StatusOr<MachineCosts> Calibrate(
       ASSIGN_OR_RETURN(
           const std::unique_ptr<StepSession> session,
           StepSession::Create(model, config.optimizer, way, data, step.batch));
-      RETURN_IF_ERROR(session->Reset(kTimingRate));
       RETURN_IF_ERROR(Learn(*session, way.threads,
                             static_cast<double>(std::ssize(data.images)),
                             costs.calls));
