@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -12,11 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/buffer.h"
 #include "runtime/clock.h"
 #include "runtime/cpu_info.h"
 #include "runtime/huge_pages.h"
 #include "runtime/status.h"
+#include "trainer/bandwidth.h"
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random_rows.h"
@@ -194,25 +193,6 @@ absl::Status Learn(StepSession& session, int threads, double table_bytes,
   return absl::OkStatus();
 }
 
-absl::Status MeasureCopies(MachineCosts& costs) {
-  ASSIGN_OR_RETURN(Buffer from, Buffer::Create(kCopies[3]));
-  ASSIGN_OR_RETURN(Buffer to, Buffer::Create(kCopies[3]));
-  for (const int64_t both : kCopies) {
-    double best = std::numeric_limits<double>::infinity();
-    const int64_t bytes = both / 2;
-    for (double spent = 0; spent < kTimedUs;) {
-      const int64_t start = NowNs();
-      std::memcpy(to.data(), from.data(), bytes);
-      const double us = std::max(MicrosSince(start), 1e-2);
-      best = std::min(best, us);
-      spent += us;
-    }
-    const auto moved = static_cast<double>(both);
-    costs.copies.push_back({moved, moved / best * 1e-3});
-  }
-  return absl::OkStatus();
-}
-
 // ---- what is kept ----------------------------------------------------------
 
 std::string KeyOf(const Config& config) {
@@ -294,7 +274,10 @@ absl::StatusOr<MachineCosts> Calibrate(
   PeakProbe peak(1);
   for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
   costs.peak_gflops = peak.best_gflops();
-  RETURN_IF_ERROR(MeasureCopies(costs));
+  for (const int64_t bytes : kCopies) {
+    costs.copies.push_back(
+        {static_cast<double>(bytes), CopyBandwidth(1, bytes)});
+  }
   const std::vector<CalibrationStep>& steps = CalibrationSteps();
   const auto widest =
       std::max_element(steps.begin(), steps.end(),
