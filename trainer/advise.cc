@@ -78,9 +78,8 @@ CompileOptions Adviser::OptionsOf(const AdvisedWay& way) const {
 }
 
 absl::StatusOr<Compiled> Adviser::CompileWay(const AdvisedWay& way) const {
-  ASSIGN_OR_RETURN(Graph graph,
-                   BuildTrainStep(config_.model, config_.optimizer,
-                                  config_.rows, way.batch));
+  ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config_.model, config_.optimizer,
+                                               config_.rows, way.batch));
   return Compile(std::move(graph), OptionsOf(way));
 }
 
@@ -125,10 +124,9 @@ absl::StatusOr<std::vector<AdvisedWay>> Adviser::WaysAt(int64_t batch) {
 
 absl::StatusOr<double> Adviser::Measure(const AdvisedWay& way,
                                         const Dataset& data) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<StepSession> session,
-      StepSession::Create(config_.model, config_.optimizer, OptionsOf(way),
-                          data, way.batch));
+  ASSIGN_OR_RETURN(const std::unique_ptr<StepSession> session,
+                   StepSession::Create(config_.model, config_.optimizer,
+                                       OptionsOf(way), data, way.batch));
   double best = std::numeric_limits<double>::infinity();
   int64_t steps = 1;
   double spent = 0;
@@ -146,8 +144,7 @@ absl::StatusOr<double> Adviser::Measure(const AdvisedWay& way,
 absl::Status Adviser::CheckWays() {
   const int64_t batch = advice_.ways[0].batch;
   const int64_t rows = std::max(
-      batch,
-      std::min(config_.rows, kCheckedBytes / config_.model.features()));
+      batch, std::min(config_.rows, kCheckedBytes / config_.model.features()));
   const Dataset data = RandomRows(rows, config_.model.features(),
                                   config_.model.classes(), /*seed=*/1);
   for (AdvisedWay& way : advice_.ways) {
@@ -160,8 +157,8 @@ absl::Status Adviser::CheckWays() {
 absl::StatusOr<Advice> Adviser::Run(bool batch_given) {
   if (batch_given && config_.batch > config_.rows) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--batch: want at most ", config_.rows,
-                     ", the rows, got ", config_.batch));
+        absl::StrCat("--batch: want at most ", config_.rows, ", the rows, got ",
+                     config_.batch));
   }
   const auto gpus = CudaDevices();
   advice_.gpu = gpus.ok() ? "its step was not measured; trainer bench --device "
@@ -228,10 +225,11 @@ Json ToJson(const std::vector<AdvisedWay>& ways) {
 }
 
 std::string LineOf(const AdvisedWay& way) {
-  std::string line = absl::StrFormat(
-      "  %-8s %7d  %-6s %10.2f %10.2f %10.2f %10.2f %10.2f", NameOf(way.dispatch),
-      way.threads, NameOf(way.input), way.cost.us, way.cost.compute_us,
-      way.cost.memory_us, way.cost.launch_us, way.cost.transfer_us);
+  std::string line =
+      absl::StrFormat("  %-8s %7d  %-6s %10.2f %10.2f %10.2f %10.2f %10.2f",
+                      NameOf(way.dispatch), way.threads, NameOf(way.input),
+                      way.cost.us, way.cost.compute_us, way.cost.memory_us,
+                      way.cost.launch_us, way.cost.transfer_us);
   if (way.measured_us) {
     absl::StrAppendFormat(&line, " %10.2f %+6.0f %%", *way.measured_us,
                           100 * way.Error());
@@ -280,10 +278,10 @@ std::string ToText(const Config& config, const Advice& advice) {
       NameOf(config.model.loss), NameOf(config.optimizer.kind), config.rows,
       100 * config.density, config.model.ToString(), best.Flags(), best.cost.us,
       best.epoch_seconds);
-  absl::StrAppendFormat(
-      &text, "  %-8s %7s  %-6s %10s %10s %10s %10s %10s%s\n", "dispatch",
-      "threads", "input", "us a step", "compute", "memory", "launches",
-      "transfers", best.measured_us ? "   measured   error" : "");
+  absl::StrAppendFormat(&text, "  %-8s %7s  %-6s %10s %10s %10s %10s %10s%s\n",
+                        "dispatch", "threads", "input", "us a step", "compute",
+                        "memory", "launches", "transfers",
+                        best.measured_us ? "   measured   error" : "");
   for (const AdvisedWay& way : advice.ways) {
     absl::StrAppend(&text, LineOf(way));
   }
@@ -304,8 +302,9 @@ std::string ToText(const Config& config, const Advice& advice) {
   }
   absl::StrAppend(&text, "\nmemory of a run:\n", ToText(advice.memory));
   absl::StrAppendFormat(
-      &text, "\ntold from %d calls that were timed here in %.1f s, of other "
-             "models; kept in costs.json\n",
+      &text,
+      "\ntold from %d calls that were timed here in %.1f s, of other "
+      "models; kept in costs.json\n",
       advice.costs.calls.points(), advice.costs.seconds);
   for (const std::string& kernel : best.cost.unknown) {
     absl::StrAppend(&text, "not calibrated: ", kernel, "\n");

@@ -43,9 +43,7 @@ void CallCosts::Add(const KernelCall& call, double us, double overhead_us) {
 double CallCosts::FixedUs(const std::string& family) const {
   double least = std::numeric_limits<double>::infinity();
   for (const Point& point : points_) {
-    if (point.call.family == family) {
-      least = std::min(least, point.us - point.overhead_us);
-    }
+    if (point.call.family == family) least = std::min(least, point.us);
   }
   return kFixedShare * least;
 }
@@ -53,24 +51,21 @@ double CallCosts::FixedUs(const std::string& family) const {
 std::optional<CallCosts::Estimate> CallCosts::Find(
     const KernelCall& call) const {
   const double fixed = FixedUs(call.family);
-  double weights = 0, log_us_per_work = 0, overhead = 0;
+  double weights = 0, log_us_per_work = 0, overhead_share = 0;
   for (const Point& point : points_) {
     if (point.call.kernel != call.kernel || point.call.family != call.family) {
       continue;
     }
     const double weight =
         std::pow(SquaredDistance(point.call.size, call.size) + kNear, -2.5);
-    const double us = point.us - point.overhead_us - fixed;
+    const double us = point.us - fixed;
     weights += weight;
     log_us_per_work += weight * std::log(us / point.call.work);
-    overhead += weight * point.overhead_us;
+    overhead_share += weight * std::min(1.0, point.overhead_us / us);
   }
   if (weights == 0) return std::nullopt;
-  Estimate estimate;
-  estimate.overhead_us = fixed + overhead / weights;
-  estimate.us =
-      estimate.overhead_us + call.work * std::exp(log_us_per_work / weights);
-  return estimate;
+  const double us = call.work * std::exp(log_us_per_work / weights);
+  return Estimate{fixed + us, fixed + us * overhead_share / weights};
 }
 
 Json CallCosts::ToJson() const {

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kLanes = 16;
 // Rows so many bytes apart fall into the same sets of an L1 cache.
 constexpr int64_t kCacheWay = 4096;
-// How far apart sizes are that differ in this alone: three octaves.
-constexpr double kAliased = 8;
+// Calls that differ in how their rows lie are three octaves apart.
+constexpr double kApart = 8;
 // A wait after less work than this is as short as any.
 constexpr double kLeastWorkUs = 0.05;
 
@@ -54,8 +54,21 @@ KernelCall MatMulCall(const StepInfo& info, KernelCall call) {
   const auto k = static_cast<double>(info.operands[0].dims[trans_a ? 0 : 1]);
   const bool aliased =
       y.dims[1] * static_cast<int64_t>(sizeof(float)) % kCacheWay == 0;
-  call.size = {m, n, k, aliased ? kAliased : 1};
+  call.size = {m, n, k, aliased ? kApart : 1};
   call.work = 2 * m * n * k;
+  return call;
+}
+
+// Products over nonzeros: of x [batch, k] with w, or of it and dz [batch, n].
+KernelCall SparseCall(const StepInfo& info, KernelCall call) {
+  const auto batch =
+      static_cast<double>(info.op == "sparse_outer" ? info.operands[1].dims[0]
+                                                    : info.results[0].dims[0]);
+  const int64_t columns = Columns(info.results[0]);
+  const auto n = static_cast<double>(columns);
+  call.work = std::max(1.0, info.flops);
+  call.size = {batch, n, std::max(1.0, info.flops / (2 * batch * n)),
+               columns % kLanes == 0 ? 1 : kApart};
   return call;
 }
 
@@ -92,6 +105,9 @@ KernelCall CallOf(const StepInfo& info, const StepContext& context) {
   call.family = words[0];
   if (context.threads > 1) absl::StrAppend(&call.family, " x", context.threads);
   if (info.op == "matmul") return MatMulCall(info, std::move(call));
+  if (absl::StartsWith(info.op, "sparse_")) {
+    return SparseCall(info, std::move(call));
+  }
   const TensorType* const type = LargestType(info);
   if (type == nullptr) {  // a copy
     call.size = {std::max(1.0, info.bytes)};
@@ -109,8 +125,6 @@ KernelCall CallOf(const StepInfo& info, const StepContext& context) {
                      ? rows * row_bytes
                      : std::max(rows * row_bytes, context.table_bytes)};
     call.work = rows * row_bytes;
-  } else if (absl::StartsWith(info.op, "sparse_")) {
-    call.work = std::max(1.0, info.flops);
   }
   return call;
 }
