@@ -93,10 +93,10 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
         lowered.tier == CudaTier::kT2 || lowered.tier == CudaTier::kT3;
     compiled.dispatch = single ? Dispatch::kSingle : Dispatch::kGraph;
   }
-  compiled.cuda.emplace(
-      CudaReport{lowered.tier, std::move(lowered.device),
-                 std::move(lowered.notes), std::move(lowered.nodes),
-                 std::move(lowered.nodes_dot), lowered.program.get()});
+  compiled.cuda.emplace(CudaReport{
+      lowered.tier, std::move(lowered.device), std::move(lowered.notes),
+      std::move(lowered.nodes), std::move(lowered.nodes_dot),
+      std::move(lowered.occupancy), lowered.program.get()});
   compiled.executable = std::move(lowered.program);
   return absl::OkStatus();
 }
