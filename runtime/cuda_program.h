@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -100,6 +101,11 @@ class CudaProgram : public Executable {
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
+  // Every node by itself, also of a graph: a call of the trace is a node, those
+  // past steps() are the step's boundary. The time of each is the device's,
+  // between an event before it and one after it, both on a stream that the
+  // host lets run empty: with the way of a launch to an idle device.
+  absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
   // Unimplemented for a step that is not one node.
@@ -121,12 +127,15 @@ class CudaProgram : public Executable {
  private:
   CudaProgram() = default;
   absl::Status Fail(const absl::Status& status);
-  absl::Status RunSteps(int64_t n);
+  absl::Status RunSteps(
+      int64_t n,
+      absl::FunctionRef<absl::Status(int64_t first, int64_t count)> launch);
   absl::Status RunNode(int index);
   absl::Status Prepare(int64_t n, bool restarted);
   absl::Status LaunchSteps(int64_t first, int64_t n);
   absl::Status Replay(int64_t steps, int64_t times);
   absl::Status RunPersistent(int64_t first, int64_t n);
+  absl::Status TraceSteps(int64_t n, int64_t count, StepTrace::Worker& trace);
   absl::Status LaunchAll(const std::vector<CudaNode>& nodes);
   absl::Status Preload(const std::vector<CudaNode>& nodes);
   std::set<int64_t> ReplaySizes(int64_t n) const;

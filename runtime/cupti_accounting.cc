@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/cuda_library.h"
 #include "runtime/status.h"
+#include "runtime/step_trace.h"
 
 namespace onestep {
 namespace {
@@ -47,12 +47,6 @@ absl::StatusOr<CuptiFunctions> Load(const std::string& name) {
   ONESTEP_CUPTI_FUNCTIONS(ONESTEP_CUPTI_LOAD)
 #undef ONESTEP_CUPTI_LOAD
   return cupti;
-}
-
-int64_t NowNs() {
-  return std::chrono::nanoseconds(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 class LoadedCupti final : public CuptiAccounting {
