@@ -2,18 +2,12 @@
 #ifndef ONESTEP_RUNTIME_STEP_TRACE_H_
 #define ONESTEP_RUNTIME_STEP_TRACE_H_
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
-namespace onestep {
+#include "runtime/clock.h"
 
-// Nanoseconds of the steady clock. A read takes some 20 ns on x86.
-inline int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+namespace onestep {
 
 // A parallel region as the thread that opened it saw it: what is between
 // `begin` and `body_begin` is the fork, between `body_end` and `end` the join.
