@@ -319,6 +319,13 @@ absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
   RETURN_IF_ERROR(Preload(nodes));
   ASSIGN_OR_RETURN(NodeTimer timer,
                    NodeTimer::Create(session_->cuda, session_->stream.get()));
+  worker_steps_ = spec_.steps;
+  for (size_t i = spec_.steps.size(); i < nodes.size(); ++i) {
+    StepInfo& info = worker_steps_.emplace_back();
+    info.op = info.label = nodes[i].label;
+    info.phase = "boundary";
+    info.implementation = "cuda kernel";
+  }
   // What the run began with is no part of its first node.
   RETURN_IF_ERROR(session_->cuda.Synchronize(session_->stream.get()));
   trace.calls = std::ssize(nodes);

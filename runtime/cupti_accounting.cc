@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/clock.h"
 #include "runtime/cuda_library.h"
 #include "runtime/status.h"
-#include "runtime/step_trace.h"
 
 namespace onestep {
 namespace {
@@ -57,8 +57,10 @@ class LoadedCupti final : public CuptiAccounting {
   }
 
   absl::Status Start() {
+    CUpti_SubscriberHandle subscriber = nullptr;
     RETURN_IF_ERROR(Check("cuptiSubscribe",
-                          cupti_.cuptiSubscribe(&subscriber_, OnCall, this)));
+                          cupti_.cuptiSubscribe(&subscriber, OnCall, this)));
+    subscriber_ = subscriber;
     for (const CUpti_CallbackDomain domain :
          {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
       RETURN_IF_ERROR(Check("cuptiEnableDomain",

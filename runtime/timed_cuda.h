@@ -12,7 +12,7 @@
 
 namespace onestep {
 
-// The functions of CudaApi.
+// The functions of CudaApi that call CUDA: all but Describe.
 #define ONESTEP_CUDA_CALLS(F) \
   F(AddChildGraph)            \
   F(AddKernel)                \
@@ -23,7 +23,6 @@ namespace onestep {
   F(CreateEvent)              \
   F(CreateGraph)              \
   F(CreateStream)             \
-  F(Describe)                 \
   F(DestroyEvent)             \
   F(DestroyGraph)             \
   F(DestroyGraphExec)         \
