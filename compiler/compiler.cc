@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/lower.h"
 #include "runtime/clock.h"
+#include "runtime/nvtx.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -103,6 +104,7 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
 
 absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
+  const ScopedRange range("lower");
   if (options.device == Device::kGpu) {
     return LowerGpu(graph, options, compiled);
   }
@@ -161,6 +163,7 @@ std::string TeamLibrary() {
 }
 
 absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
+  const ScopedRange range("compile");
   Compiled compiled;
   compiled.begin_ns = NowNs();
   if (options.threads < 1) {

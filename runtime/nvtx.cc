@@ -33,7 +33,9 @@ ScopedRange::ScopedRange(absl::string_view name) {
 
 ScopedRange::ScopedRange(absl::string_view name, int64_t first, int64_t n) {
   if (Domain() == nullptr) return;
-  Push(absl::StrCat(name, " ", first, "..", first + n - 1));
+  std::string text = absl::StrCat(name, " ", first);
+  if (n > 1) absl::StrAppend(&text, "..", first + n - 1);
+  Push(text);
 }
 
 ScopedRange::~ScopedRange() {

@@ -15,7 +15,7 @@ namespace onestep {
 class ScopedRange {
  public:
   explicit ScopedRange(absl::string_view name);
-  // "steps 1..64": those of [first, first + n).
+  // Of [first, first + n): "steps 64..95"; of one: "epoch 3".
   ScopedRange(absl::string_view name, int64_t first, int64_t n);
   ~ScopedRange();
   ScopedRange(const ScopedRange&) = delete;

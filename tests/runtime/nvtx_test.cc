@@ -55,11 +55,13 @@ namespace onestep {
 namespace {
 
 TEST(NvtxTest, RangesNestAndEndWithTheirScope) {
+  { const ScopedRange compile("compile"); }
   {
-    const ScopedRange epoch("epoch 3");
+    const ScopedRange epoch("epoch", 3, 1);
     const ScopedRange steps("steps", 64, 32);
   }
-  EXPECT_THAT(Seen(), testing::ElementsAre("domain onestep", "begin epoch 3",
+  EXPECT_THAT(Seen(), testing::ElementsAre("domain onestep", "begin compile",
+                                           "end", "begin epoch 3",
                                            "begin steps 64..95", "end", "end"));
 }
 
