@@ -41,10 +41,8 @@ if(NOT ONESTEP_CUDA STREQUAL "OFF")
   endif()
   if(ONESTEP_CUBLASLT_H AND CUDAToolkit_NVCC_EXECUTABLE)
     set(ONESTEP_HAVE_CUDA ON)
-    # For the tools; without them there are stubs.
+    # Without it there is a stub.
     find_file(ONESTEP_CUPTI_H cupti.h
-      HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
-    find_file(ONESTEP_NVTX_H nvtx3/nvToolsExt.h
       HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
     include(cmake/cuda.cmake)
     message(STATUS "onestep: CUDA ${CUDAToolkit_VERSION} found")
