@@ -27,26 +27,28 @@ const seriesLegend = (series) => legend(series.map(({name}, i) => [
 const text = (x, y, cls, content, anchor = null) =>
     svg("text", {x, y, class: cls, "text-anchor": anchor}, content);
 
-// The indices of ticks whose labels do not touch; `at` in pixels, in order.
+// The indices of ticks whose labels do not touch, the last one among them;
+// `at` in pixels, in order.
 function labelled(at, widths) {
   const kept = [];
-  at.forEach((x, i) => {
-    const last = kept.at(-1);
-    const room = last === undefined ||
-        Math.abs(x - at[last]) >= (widths[i] + widths[last]) / 2 + 8;
+  for (let i = at.length - 1; i >= 0; --i) {
+    const next = kept.at(-1);
+    const room = next === undefined ||
+        at[next] - at[i] >= (widths[i] + widths[next]) / 2 + 5;
     if (room) kept.push(i);
-  });
+  }
   return kept;
 }
 
 function xAxis(axis, at, top, bottom, width) {
   const labels = axis.ticks.map(axis.format);
-  const shown = labelled(axis.ticks.map(at), labels.map((s) => 7 * s.length));
+  const widths = labels.map((label) => 7 * label.length);
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => svg("path", {
         class: "grid", d: `M${at(tick)} ${top}V${bottom}`})),
-      shown.map((i) => text(at(axis.ticks[i]), bottom + 16, "tick", labels[i],
-                            "middle")),
+      labelled(axis.ticks.map(at), widths).map((i) => text(
+          Math.max(at(axis.ticks[i]), widths[i] / 2), bottom + 16, "tick",
+          labels[i], "middle")),
       text(width, bottom + 36, "title", axis.title, "end"));
 }
 
@@ -125,7 +127,9 @@ function drawBar(row, r, y, {wide, left, at, width}) {
 
 function drawBars(rows, axis, width) {
   const wide = width >= 640;
-  const left = wide ? Math.min(320, 0.42 * width) : 0;
+  const names = Math.max(...rows.map((row) => row.note ? Infinity :
+      8.5 * row.name.length + 24));
+  const left = wide ? Math.min(320, 0.42 * width, names) : 0;
   const right = wide ? width - 110 : width - 12;
   const unit = axis.unit ?? 1;
   const ticks = linearTicks(0, axis.max / unit,

@@ -20,6 +20,14 @@ function importPicture(source) {
   return document.importNode(root, true);
 }
 
+// Scrolls `frame` so that `element` is in its middle.
+function bringToMiddle(frame, element) {
+  const box = element.getBoundingClientRect();
+  const view = frame.getBoundingClientRect();
+  frame.scrollBy(box.x - view.x + (box.width - view.width) / 2,
+                 box.y - view.y + (box.height - view.height) / 2);
+}
+
 // Buttons that set how large `picture` is drawn in its frame.
 function zoomButtons(name, picture, frame) {
   const natural = picture.viewBox.baseVal.width * 4 / 3;  // of points
@@ -38,6 +46,7 @@ function zoomButtons(name, picture, frame) {
   new ResizeObserver((_, observer) => {
     observer.disconnect();
     set(Math.max(0.6, Math.min(1, fitting())));
+    bringToMiddle(frame, picture.querySelector(".node"));
   }).observe(frame);
   return html("div", {class: "buttons"},
       button("−", `${name}: smaller`, () => zoom / 1.25),
@@ -61,10 +70,7 @@ function picture(id, name, source) {
     for (const other of drawing.querySelectorAll(".cluster")) {
       other.classList.toggle("current", other === group(g));
     }
-    const box = group(g).getBoundingClientRect();
-    const view = frame.getBoundingClientRect();
-    frame.scrollBy(box.x - view.x + (box.width - view.width) / 2,
-                   box.y - view.y + (box.height - view.height) / 2);
+    bringToMiddle(frame, group(g));
   };
   return {body, show};
 }

@@ -227,7 +227,7 @@ function sweepChart(id, title, sweep, series, y, notes, marks) {
   const batches = [...new Set(series.flatMap(
       (s) => s.points.map((p) => p.x)))].sort((a, b) => a - b);
   return lineChart({id, title, notes}, series,
-      {title: "batch", ticks: batches, format: number, log: true}, y,
+      {title: "batch", ticks: batches, format: String, log: true}, y,
       table(title, CELL_COLUMNS, [...sweep.cells, ...sweep.peers]), marks);
 }
 
