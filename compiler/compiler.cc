@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/compiler.h"
 
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/lower.h"
+#include "runtime/clock.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -161,7 +161,8 @@ std::string TeamLibrary() {
 }
 
 absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  Compiled compiled;
+  compiled.begin_ns = NowNs();
   if (options.threads < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("threads: want at least 1, got ", options.threads));
@@ -175,14 +176,13 @@ absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
   pipeline.keep_text = options.keep_text;
   pipeline.dump_dir = options.dump_dir;
   pipeline.sparse = options.sparse;
-  Compiled compiled;
   ASSIGN_OR_RETURN(compiled.passes, RunPipeline(graph, pipeline));
   RETURN_IF_ERROR(CheckSparse(graph, options, compiled.passes));
+  compiled.lower_ns = NowNs();
   RETURN_IF_ERROR(Lower(graph, options, compiled));
   compiled.graph = std::move(graph);
-  compiled.ms = std::chrono::duration<double, std::milli>(
-                    std::chrono::steady_clock::now() - start)
-                    .count();
+  compiled.end_ns = NowNs();
+  compiled.ms = 1e-6 * static_cast<double>(compiled.end_ns - compiled.begin_ns);
   return compiled;
 }
 

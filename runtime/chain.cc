@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/openmp_forks.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -78,7 +79,8 @@ absl::Status Chain::CheckBound() {
   return absl::OkStatus();
 }
 
-absl::Status Chain::Run(int64_t n) {
+template <typename Stamp>
+absl::Status Chain::RunSteps(int64_t n, const Stamp& stamp) {
   RETURN_IF_ERROR(CheckBound());
   next_addresses_ = addresses_;
   for (int64_t t = 0; t < n; ++t) {
@@ -90,9 +92,11 @@ absl::Status Chain::Run(int64_t n) {
             static_cast<char*>(addresses_[s.slot]) + s.stride_bytes;
       }
     }
+    stamp();
     for (const Call& call : calls_) {
       call();
       if (!error_.ok()) return error_;
+      stamp();
     }
     for (const Stream& s : streams_) {
       addresses_[s.slot] =
@@ -100,6 +104,36 @@ absl::Status Chain::Run(int64_t n) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status Chain::Run(int64_t n) {
+  return RunSteps(n, [] {});
+}
+
+void Chain::PrepareTrace(int64_t n, StepTrace::Worker& trace) const {
+  trace.calls = std::ssize(calls_);
+  trace.stamps.assign(n * (trace.calls + 1), 0);
+}
+
+absl::Status Chain::RunInto(int64_t n, StepTrace::Worker& trace) {
+  int64_t* stamp = trace.stamps.data();
+  return RunSteps(n, [&stamp] { *stamp++ = NowNs(); });
+}
+
+absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
+  trace.steps = n;
+  trace.workers.resize(1);
+  StepTrace::Worker& worker = trace.workers[0];
+  PrepareTrace(n, worker);
+  // A call that opens more than two regions is not known.
+  worker.forks.assign(2 * n * worker.calls, {});
+  const ForkRecorder recorder(worker.forks);
+  trace.begin = worker.begin = NowNs();
+  const absl::Status status = RunInto(n, worker);
+  trace.end = worker.end = NowNs();
+  worker.forks_recorded =
+      std::min<int64_t>(recorder.count(), std::ssize(worker.forks));
+  return status;
 }
 
 absl::Status Chain::RunStep(int index) {

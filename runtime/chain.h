@@ -59,6 +59,11 @@ class Chain : public Executable {
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunStep(int index) override;
+  absl::Status RunTraced(int64_t n, StepTrace& trace) override;
+  // The same in two halves, for a worker of a team: takes the memory; runs and
+  // fills it. REQUIRES: `n` of both are equal.
+  void PrepareTrace(int64_t n, StepTrace::Worker& trace) const;
+  absl::Status RunInto(int64_t n, StepTrace::Worker& trace);
   // What Run says first: FailedPrecondition when something is not bound.
   absl::Status CheckBound();
   const std::vector<StepInfo>& steps() const override { return infos_; }
@@ -75,6 +80,9 @@ class Chain : public Executable {
   };
 
   Chain() = default;
+  // Calls stamp() when a step begins and after each of its calls.
+  template <typename Stamp>
+  absl::Status RunSteps(int64_t n, const Stamp& stamp);
 
   std::vector<Slot> slots_;       // slots_[kScratch] is the scratch
   std::vector<void*> addresses_;  // one per slot; never resized

@@ -255,6 +255,10 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
   return absl::OkStatus();
 }
 
+absl::Status CudaProgram::RunTraced(int64_t /*n*/, StepTrace& /*trace*/) {
+  return absl::UnimplementedError("run traced: on a GPU");
+}
+
 absl::Status CudaProgram::ParamsToHost() {
   RETURN_IF_ERROR(broken_);
   return Fail(bindings_->ParamsToHost());

@@ -100,6 +100,7 @@ class CudaProgram : public Executable {
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
+  absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
   // Unimplemented for a step that is not one node.

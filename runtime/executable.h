@@ -9,12 +9,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/step_trace.h"
 #include "runtime/types.h"
 
 namespace onestep {
 
+// Whether a step computes or is there because workers share the work.
+enum class StepKind : uint8_t { kOp, kExchange, kWait };
+
 // What one step of an Executable is, as plain data for the tools.
 struct StepInfo {
+  StepKind kind = StepKind::kOp;
   std::string op;              // "matmul"
   std::string phase;           // "forward", "loss", "backward", "update"
   std::string label;           // "matmul f32[32,784] x f32[784,128] -> ..."
@@ -57,6 +62,12 @@ class Executable {
   // first input or param that is not bound. Allocates nothing of our own.
   virtual absl::Status Run(int64_t n) = 0;
 
+  // As Run, and writes down when each call of each worker ran: the same calls
+  // on the same values, slowed by a clock read for each. Takes the memory for
+  // `trace` before the first step. On a GPU the host waits for each call.
+  // Unimplemented where a call is more than a step.
+  virtual absl::Status RunTraced(int64_t n, StepTrace& trace) = 0;
+
   // A device with memory of its own keeps the params there. ParamsChanged: the
   // caller wrote to the bound params, and the next Run takes them from there.
   // ParamsToHost: writes them as they are now to the bound memory. On the CPU
@@ -69,6 +80,13 @@ class Executable {
   virtual absl::Status RunStep(int index) = 0;
 
   virtual const std::vector<StepInfo>& steps() const = 0;
+
+  // Workers run lists of their own side by side; steps() is worker 0's.
+  virtual int workers() const { return 1; }
+  // REQUIRES: 0 <= worker < workers().
+  virtual const std::vector<StepInfo>& WorkerSteps(int /*worker*/) const {
+    return steps();
+  }
 
   // "chain of 8 calls: 2 onednn 2.6.3, 6 own loops"; what the options led to.
   virtual std::string lowering() const = 0;

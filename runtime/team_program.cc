@@ -80,7 +80,7 @@ void TeamProgram::Move(Worker& worker, bool in) const {
   }
 }
 
-absl::Status TeamProgram::Run(int64_t n) {
+absl::Status TeamProgram::CheckBound() const {
   for (const auto& [name, data] : params_) {
     if (data == nullptr) {
       return absl::FailedPreconditionError(
@@ -91,15 +91,43 @@ absl::Status TeamProgram::Run(int64_t n) {
   for (const Worker& worker : workers_) {
     RETURN_IF_ERROR(worker.chain->CheckBound());
   }
+  return absl::OkStatus();
+}
+
+absl::Status TeamProgram::RunWorkers(
+    absl::FunctionRef<absl::Status(int worker)> run) {
+  RETURN_IF_ERROR(CheckBound());
   team_->Run([&](int w) {
     Worker& worker = workers_[w];
     Move(worker, /*in=*/true);
     team_->barrier().Wait(w);  // before anyone gives its part back
-    status_[w] = worker.chain->Run(n);
+    status_[w] = run(w);
     Move(worker, /*in=*/false);
   });
   for (const absl::Status& status : status_) RETURN_IF_ERROR(status);
   return absl::OkStatus();
+}
+
+absl::Status TeamProgram::Run(int64_t n) {
+  return RunWorkers([&](int w) { return workers_[w].chain->Run(n); });
+}
+
+absl::Status TeamProgram::RunTraced(int64_t n, StepTrace& trace) {
+  trace.steps = n;
+  trace.workers.resize(workers_.size());
+  for (int w = 0; w < workers(); ++w) {
+    workers_[w].chain->PrepareTrace(n, trace.workers[w]);
+  }
+  trace.begin = NowNs();
+  const absl::Status status = RunWorkers([&](int w) {
+    StepTrace::Worker& worker = trace.workers[w];
+    worker.begin = NowNs();
+    const absl::Status ran = workers_[w].chain->RunInto(n, worker);
+    worker.end = NowNs();
+    return ran;
+  });
+  trace.end = NowNs();
+  return status;
 }
 
 absl::Status TeamProgram::RunStep(int /*index*/) {

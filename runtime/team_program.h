@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "runtime/buffer.h"
 #include "runtime/chain.h"
@@ -67,11 +68,16 @@ class TeamProgram : public Executable {
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
+  absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   // Unimplemented: the calls of a worker wait for those of the others.
   absl::Status RunStep(int index) override;
   // Of worker 0.
   const std::vector<StepInfo>& steps() const override {
     return workers_[0].chain->steps();
+  }
+  int workers() const override { return static_cast<int>(workers_.size()); }
+  const std::vector<StepInfo>& WorkerSteps(int worker) const override {
+    return workers_[worker].chain->steps();
   }
   std::string lowering() const override { return lowering_; }
   const std::string& plan() const override { return plan_; }
@@ -79,6 +85,9 @@ class TeamProgram : public Executable {
   int64_t dispatches() const override { return 1; }
 
  private:
+  absl::Status CheckBound() const;
+  // run(w) is the steps of worker w.
+  absl::Status RunWorkers(absl::FunctionRef<absl::Status(int worker)> run);
   // Params between the caller's memory and the worker's own.
   void Move(Worker& worker, bool in) const;
 

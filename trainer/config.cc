@@ -35,7 +35,8 @@ const std::vector<Named<Verb>>& Names() {
       {"train", Verb::kTrain},     {"eval", Verb::kEval},
       {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
       {"bench", Verb::kBench},     {"info", Verb::kInfo},
-      {"probe", Verb::kProbe}};
+      {"probe", Verb::kProbe},     {"profile", Verb::kProfile},
+      {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise}};
   return names;
 }
 

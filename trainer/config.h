@@ -21,7 +21,10 @@ enum class Verb : uint8_t {
   kGraph,
   kBench,
   kInfo,
-  kProbe
+  kProbe,
+  kProfile,
+  kSweep,
+  kAdvise
 };
 
 // What the first layer's products walk: every value of the input, or its
@@ -35,6 +38,7 @@ enum class GraphFormat : uint8_t { kText, kDot, kSvg };
 // Each verb reads the part that its flags set (flags.h).
 struct Config {
   Verb verb = Verb::kTrain;
+  std::vector<std::string> arguments;  // the verb, then as they were given
 
   std::string data;               // a folder; "": see ResolveDataDirectory
   double validation = 0.2;        // share of the train rows
@@ -62,10 +66,29 @@ struct Config {
   bool force = false;
   bool json = false;
 
+  std::string report;  // a file for the HTML page; "": none
+  std::string trace;   // a file for the timeline; "": none
+  int64_t trace_steps = 100;
+
   GraphFormat graph_format = GraphFormat::kText;
 
-  std::vector<int64_t> batches = {32, 128, 512, 2048, 4096};  // bench only
-  int64_t samples = 60;  // of each way and batch
+  std::vector<int64_t> batches = {32, 128, 512, 2048, 4096};  // bench, sweep
+
+  int64_t samples = 60;      // bench: of each way and batch
+  int64_t processes = 3;     // bench: starts that share the samples
+  std::string compare_file;  // bench: an earlier one's JSON; "": none
+  double gate = 0;           // bench: 0.05 is 5 % slower; 0: none
+
+  int64_t profile_steps = 2000;
+  bool compare_fusion = false;  // profile: fuse off and on
+
+  std::vector<Device> devices = {Device::kCpu};  // sweep
+  std::vector<Dispatch> dispatches;  // sweep; none: ops, single; graph, single
+  std::string peers;                 // sweep: a compare.json, or the program
+
+  int64_t rows = 60000;   // advise: of an epoch
+  double density = 0.19;  // advise: MNIST's
+  bool check = false;     // advise: measure as well
 
   std::string model_file;  // eval, predict: a file, or a folder of --out
   std::string images;      // predict: an IDX file; "": the test images

@@ -36,6 +36,12 @@ absl::Status RunVerb(const Config& config, Console& console) {
       return RunInfo(config, console);
     case Verb::kProbe:
       return RunProbe(config, console);
+    case Verb::kProfile:
+      return RunProfile(config, console);
+    case Verb::kSweep:
+      return RunSweep(config, console);
+    case Verb::kAdvise:
+      return RunAdvise(config, console);
   }
   return absl::InternalError("unknown verb");
 }

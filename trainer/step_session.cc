@@ -84,13 +84,25 @@ absl::Status StepSession::StartEpoch(int64_t first_step_number) {
 }
 
 absl::Status StepSession::Run(int64_t steps) {
+  return RunParts(steps, [this](int64_t n) { return executable().Run(n); });
+}
+
+absl::Status StepSession::RunTraced(int64_t steps,
+                                    std::vector<StepTrace>& traces) {
+  return RunParts(steps, [&](int64_t n) {
+    return executable().RunTraced(n, traces.emplace_back());
+  });
+}
+
+absl::Status StepSession::RunParts(
+    int64_t steps, absl::FunctionRef<absl::Status(int64_t n)> run) {
   while (steps > 0) {
     if (next_step_ == steps_per_epoch_) {
       ++epochs_done_;
       RETURN_IF_ERROR(StartEpoch(epochs_done_ * steps_per_epoch_ + 1));
     }
     const int64_t count = std::min(steps, steps_per_epoch_ - next_step_);
-    RETURN_IF_ERROR(executable().Run(count));
+    RETURN_IF_ERROR(run(count));
     next_step_ += count;
     steps -= count;
   }

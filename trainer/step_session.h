@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
@@ -29,6 +30,8 @@ class StepSession {
   absl::Status Reset(float lr);
 
   absl::Status Run(int64_t steps);
+  // The same, traced: appends a trace for each part of an epoch.
+  absl::Status RunTraced(int64_t steps, std::vector<StepTrace>& traces);
   // Of the last step that ran. REQUIRES: one ran since Reset.
   float loss() const { return losses_[next_step_ - 1]; }
 
@@ -39,6 +42,9 @@ class StepSession {
   StepSession() = default;
   absl::Status Allocate(const OptimizerSpec& optimizer);
   absl::Status StartEpoch(int64_t first_step_number);
+  // run(n) for each part of an epoch.
+  absl::Status RunParts(int64_t steps,
+                        absl::FunctionRef<absl::Status(int64_t n)> run);
 
   ModelSpec model_;
   int64_t batch_ = 0;

@@ -166,7 +166,18 @@ absl::Status TrainLoop::RunPart(Part& part, const Range& range) {
   }
   RETURN_IF_ERROR(executable.Bind("loss", losses_.data() + first, kFloat));
   RETURN_IF_ERROR(executable.Bind("correct", corrects_.data() + first, kFloat));
-  return executable.Run(range.count);
+  return Execute(part, range.count);
+}
+
+absl::Status TrainLoop::Execute(const Part& part, int64_t steps) {
+  Executable& executable = *part.compiled.executable;
+  if (&part == &full_ && steps_to_trace_ > 0) {
+    const int64_t traced = std::min(steps, steps_to_trace_);
+    RETURN_IF_ERROR(executable.RunTraced(traced, traces_.emplace_back()));
+    steps_to_trace_ -= traced;
+    steps -= traced;
+  }
+  return steps == 0 ? absl::OkStatus() : executable.Run(steps);
 }
 
 void TrainLoop::Save() {

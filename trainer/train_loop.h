@@ -50,6 +50,14 @@ class TrainLoop {
   // with epoch and step; the params are then those before that step.
   absl::StatusOr<EpochResult> RunEpoch(int64_t epoch, const Poll& poll);
 
+  // Traces the next `steps` steps of whole batches, which have the same bits.
+  void TraceSteps(int64_t steps) { steps_to_trace_ = steps; }
+  const std::vector<StepTrace>& traces() const { return traces_; }
+  // Null when every batch is whole.
+  const Compiled* tail_step() const {
+    return tail_.batch > 0 ? &tail_.compiled : nullptr;
+  }
+
   int64_t steps_per_epoch() const { return full_steps_ + (tail_.batch > 0); }
   int64_t steps_done() const { return steps_done_; }  // of the run
   std::vector<Tensor>& params() { return params_; }
@@ -75,6 +83,7 @@ class TrainLoop {
                                    int64_t batch, bool dump);
   void StartEpoch(int64_t epoch);
   absl::Status RunPart(Part& part, const Range& range);
+  absl::Status Execute(const Part& part, int64_t steps);
   absl::Status TakeParams(Part& part);
   absl::Status RunSteps(const Range& range);
   absl::Status CheckFinite(const Range& range);
@@ -92,6 +101,8 @@ class TrainLoop {
   int64_t full_steps_ = 0;  // of an epoch
   int64_t steps_done_ = 0;
   int64_t slice_steps_ = 1;
+  int64_t steps_to_trace_ = 0;
+  std::vector<StepTrace> traces_;
 
   std::vector<Tensor> params_, states_;
   std::vector<Tensor*> tensors_;  // both

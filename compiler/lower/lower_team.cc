@@ -280,47 +280,71 @@ class WorkerLowering {
     return rows;
   }
 
-  // One step for all exchanges that share a barrier.
+  // The exchanges that share a barrier: all give, wait, and take.
   void AddExchanges(const LowerContext& context, std::vector<Node*>& nodes) {
     if (nodes.empty()) return;
-    std::vector<ExchangeStep> steps;
-    StepInfo info;
-    info.op = "exchange";
-    info.phase = ToString(nodes[0]->phase);
-    info.implementation = "shared memory, barrier";
+    auto steps = std::make_shared<std::vector<ExchangeStep>>();
+    StepInfo give, take;
     for (Node* const node : nodes) {
       const ExchangeAttrs& attrs = node->as<ExchangeAttrs>();
-      const StepInfo one = Describe(context.plan, *node);
-      absl::StrAppend(&info.label, info.label.empty() ? "" : "; ", one.label);
-      info.bytes += one.bytes;
       const TensorType whole = WholeType(*node);
       const Range given =
           RangeOf(attrs.full, static_cast<int>(attrs.workers), worker_);
-      steps.push_back({.attrs = attrs,
-                       .worker = worker_,
-                       .count = whole.num_elements(),
-                       .gives = RunsOf(whole, attrs.from, given),
-                       .takes = RunsOf(whole, attrs.to,
-                                       {attrs.begin, attrs.begin + attrs.size}),
-                       .from = context.Address<float>(node->operands[0]),
-                       .to = context.Address<float>(node->result())});
+      steps->push_back(
+          {.attrs = attrs,
+           .worker = worker_,
+           .count = whole.num_elements(),
+           .gives = RunsOf(whole, attrs.from, given),
+           .takes =
+               RunsOf(whole, attrs.to, {attrs.begin, attrs.begin + attrs.size}),
+           .from = context.Address<float>(node->operands[0]),
+           .to = context.Address<float>(node->result())});
+      StepInfo one = Describe(context.plan, *node);
+      const char* const next = take.label.empty() ? "" : "; ";
+      const double given_bytes =
+          steps->back().gives.outer * steps->back().gives.run * sizeof(float);
+      absl::StrAppend(&give.label, next, "give ",
+                      node->operands[0].type().ToString());
+      give.bytes += 2 * given_bytes;
+      absl::StrAppend(&take.label, next, one.label);
+      take.flops += one.flops;
+      take.bytes += one.bytes;
     }
+    const char* const phase = ToString(nodes[0]->phase);
     nodes.clear();
     // The first group of a step turns to the other half of the memory.
     const bool turns = std::exchange(first_exchange_, false);
-    context.chain.AddStep(
-        std::move(info),
-        [steps = std::move(steps), turns, parity = parity_, worker = worker_,
-         &barrier = team_.barrier(), &memory = exchanges_] {
-          if (turns) *parity ^= 1;
-          for (const ExchangeStep& step : steps) {
-            step.Give(memory.at(static_cast<int>(step.attrs.index), *parity));
-          }
-          barrier.Wait(worker);
-          for (const ExchangeStep& step : steps) {
-            step.Take(memory.at(static_cast<int>(step.attrs.index), *parity));
-          }
-        });
+    AddExchangeStep(context, std::move(give), "give", phase,
+                    [steps, turns, parity = parity_, &memory = exchanges_] {
+                      if (turns) *parity ^= 1;
+                      for (const ExchangeStep& step : *steps) {
+                        step.Give(memory.at(step.attrs.index, *parity));
+                      }
+                    });
+    StepInfo wait;
+    wait.kind = StepKind::kWait;
+    wait.label = "wait for the other workers";
+    AddExchangeStep(context, std::move(wait), "wait", phase,
+                    [worker = worker_, &barrier = team_.barrier()] {
+                      barrier.Wait(worker);
+                    });
+    AddExchangeStep(context, std::move(take), "exchange", phase,
+                    [steps, parity = parity_, &memory = exchanges_] {
+                      for (const ExchangeStep& step : *steps) {
+                        step.Take(memory.at(step.attrs.index, *parity));
+                      }
+                    });
+  }
+
+  static void AddExchangeStep(const LowerContext& context, StepInfo info,
+                              const char* op, const char* phase,
+                              Chain::Call call) {
+    const bool wait = info.kind == StepKind::kWait;
+    if (!wait) info.kind = StepKind::kExchange;
+    info.op = op;
+    info.phase = phase;
+    info.implementation = wait ? "barrier" : "shared memory";
+    context.chain.AddStep(std::move(info), std::move(call));
   }
 
   absl::Status AddParams(TeamProgram::Worker& worker) const {

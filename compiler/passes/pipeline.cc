@@ -2,7 +2,6 @@
 #include "compiler/passes/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
+#include "runtime/clock.h"
 #include "runtime/nearest.h"
 #include "runtime/status.h"
 
@@ -79,11 +79,9 @@ absl::Status RunPass(Graph& graph, const Pass& pass,
   const bool need_text = options.keep_text || options.check_reports;
   std::string before = need_text ? PrintGraph(graph) : "";
   PassContext context{graph, {}, options.sparse};
-  const auto start = std::chrono::steady_clock::now();
+  record.begin_ns = NowNs();
   ASSIGN_OR_RETURN(record.changed, pass.run(context));
-  const std::chrono::duration<double, std::milli> ms =
-      std::chrono::steady_clock::now() - start;
-  record.ms = ms.count();
+  record.ms = 1e-6 * static_cast<double>(NowNs() - record.begin_ns);
   record.ran = true;
   record.nodes_after = graph.size();
   record.refusals = std::move(context.refusals);

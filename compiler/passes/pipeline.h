@@ -58,6 +58,7 @@ struct PassRecord {
   std::string name;
   bool ran = false;  // false: disabled, or a fusion with fusion off
   bool changed = false;
+  int64_t begin_ns = 0;  // by NowNs
   double ms = 0;
   int nodes_before = 0;
   int nodes_after = 0;

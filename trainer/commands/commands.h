@@ -32,6 +32,15 @@ absl::Status RunInfo(const Config& config, Console& console);
 // What a GPU's launches, barriers, copies and matmuls cost.
 absl::Status RunProbe(const Config& config, Console& console);
 
+// Where the time of one train step goes, call by call.
+absl::Status RunProfile(const Config& config, Console& console);
+
+// Batches against ways to run the step: time, and accuracy.
+absl::Status RunSweep(const Config& config, Console& console);
+
+// Which flags suit a model and data, from a cost model of this machine.
+absl::Status RunAdvise(const Config& config, Console& console);
+
 }  // namespace onestep
 
 #endif  // ONESTEP_TRAINER_COMMANDS_COMMANDS_H_

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_FLAG_SET_H_
+#define ONESTEP_TRAINER_FLAG_SET_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/nearest.h"
+#include "runtime/status.h"
+#include "trainer/config.h"
+#include "trainer/numbers.h"
+
+namespace onestep {
+
+template <typename E>
+std::vector<std::string> Words() {
+  std::vector<std::string> words;
+  for (const Named<E>& named : Names<E>()) words.push_back(named.name);
+  return words;
+}
+
+// "want cpu|gpu, got 'tpu'; the nearest is 'cpu'".
+template <typename E>
+absl::StatusOr<E> ParseChoice(const std::string& text) {
+  for (const Named<E>& named : Names<E>()) {
+    if (text == named.name) return named.value;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "want ", absl::StrJoin(Words<E>(), "|"), ", got ", Quote(text),
+      "; the nearest is ", NearestOf(text, Words<E>())));
+}
+
+// Flags with what their values mean: CLI11 takes the arguments apart and writes
+// the help, the setters here decide about values. A flag given twice takes the
+// last value.
+class FlagSet {
+ public:
+  using Set = std::function<absl::Status(const std::string&)>;
+
+  // `name` as in "trainer bench".
+  FlagSet(const std::string& name, const std::string& usage,
+          const std::string& footer);
+  FlagSet(const FlagSet&) = delete;
+  FlagSet& operator=(const FlagSet&) = delete;
+
+  // ---- defining; flags that follow are listed under `group` ----
+  void Group(std::string group) { group_ = std::move(group); }
+  void Value(const std::string& flag, const std::string& type,
+             const std::string& help, const Set& set);
+  void Text(const std::string& flag, const std::string& type,
+            std::string* value, const std::string& help);
+  void Integer(const std::string& flag, int64_t* value, int64_t low,
+               int64_t high, const std::string& help);
+  // Integers, by commas.
+  void Integers(const std::string& flag, std::vector<int64_t>* values,
+                int64_t low, int64_t high, const std::string& help);
+  template <typename T>
+  void Number(const std::string& flag, T* value, double low, double high,
+              const std::string& help) {
+    Value(flag, "X", absl::StrCat(help, " [", *value, "]"),
+          [value, low, high](const std::string& text) -> absl::Status {
+            ASSIGN_OR_RETURN(*value, ParseNumber(text, low, high));
+            return absl::OkStatus();
+          });
+  }
+  template <typename E>
+  void Choice(const std::string& flag, E* value, const std::string& help) {
+    Value(flag, absl::StrJoin(Words<E>(), "|"),
+          absl::StrCat(help, " [", NameOf(*value), "]"),
+          [value](const std::string& text) -> absl::Status {
+            ASSIGN_OR_RETURN(*value, ParseChoice<E>(text));
+            return absl::OkStatus();
+          });
+  }
+  // Choices, by commas.
+  template <typename E>
+  void Choices(const std::string& flag, std::vector<E>* values,
+               const std::string& help) {
+    Value(flag, "A,B",
+          absl::StrCat(help, ", of ", absl::StrJoin(Words<E>(), ", ")),
+          [values](const std::string& text) -> absl::Status {
+            values->clear();
+            for (const auto word : absl::StrSplit(text, ',')) {
+              ASSIGN_OR_RETURN(const E value,
+                               ParseChoice<E>(std::string(word)));
+              values->push_back(value);
+            }
+            return absl::OkStatus();
+          });
+  }
+  void Switch(const std::string& flag, bool* value, const std::string& help);
+  // Words that are no flags.
+  void Positional(std::vector<std::string>* words, const std::string& type,
+                  const std::string& help);
+
+  // ---- parsing ----
+  // Text to print instead of doing anything, of --help or --version; else "".
+  // InvalidArgument: of the first flag that is unknown or refused, with the
+  // nearest one and `verb` in the message.
+  absl::StatusOr<std::string> Parse(std::vector<std::string> args,
+                                    const char* verb);
+  bool Given(const std::string& flag) const {
+    const CLI::Option* option = app_.get_option_no_throw(flag);
+    return option != nullptr && option->count() > 0;
+  }
+  // Whether a value follows `flag`; nullopt: there is no such flag.
+  std::optional<bool> TakesValue(const std::string& flag) const;
+
+ private:
+  absl::Status CheckExtras(const char* verb) const;
+
+  absl::Status refused_;  // the first value that was
+  std::string group_;
+  CLI::App app_;
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_FLAG_SET_H_
