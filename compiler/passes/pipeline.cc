@@ -122,6 +122,7 @@ absl::StatusOr<std::vector<PassRecord>> RunPipeline(
     Graph& graph, const PipelineOptions& options,
     const std::vector<Pass>& passes) {
   RETURN_IF_ERROR(CheckNames(options.disabled, passes));
+  for (int i = 0; i < graph.size(); ++i) graph.nodes()[i]->origins = {i};
   std::vector<PassRecord> records;
   for (const Pass& pass : passes) {
     PassRecord& record = records.emplace_back();
