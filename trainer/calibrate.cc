@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/clock.h"
 #include "runtime/cpu_info.h"
+#include "runtime/dispatch_cost.h"
 #include "runtime/huge_pages.h"
 #include "runtime/status.h"
 #include "trainer/bandwidth.h"
@@ -148,17 +149,10 @@ void Append(const StepTrace& trace, CallTimes& times) {
   }
 }
 
-double ClockUs() {
-  constexpr int kReads = 1000;
-  const int64_t start = NowNs();
-  for (int i = 1; i < kReads; ++i) NowNs();
-  return MicrosSince(start) / kReads;
-}
-
 // Adds the calls of the session's step, whose times are made to add up to that
 // of the untraced step.
 absl::Status Learn(StepSession& session, int threads, double table_bytes,
-                   CallCosts& costs) {
+                   double clock_us, CallCosts& costs) {
   ASSIGN_OR_RETURN(const double step_us, TimeStep(session));
   const auto steps = static_cast<int64_t>(
       std::max<double>(kLeastRuns, std::ceil(kTimedUs / step_us)));
@@ -166,7 +160,6 @@ absl::Status Learn(StepSession& session, int threads, double table_bytes,
   RETURN_IF_ERROR(session.RunTraced(steps, traces));
   CallTimes times;
   for (const StepTrace& trace : traces) Append(trace, times);
-  const double clock_us = ClockUs();
   const std::vector<StepInfo>& infos = session.executable().steps();
   std::vector<double> us;
   for (const std::vector<double>& of_call : times.us) {
@@ -268,6 +261,8 @@ absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
     const std::function<void(const std::string&)>& progress) {
   const int64_t start = NowNs();
+  ASSIGN_OR_RETURN(const DispatchCost dispatch, MeasureDispatchCost());
+  const double clock_us = dispatch.clock_ns * 1e-3;
   MachineCosts costs;
   PeakProbe peak(1);
   for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
@@ -296,7 +291,7 @@ absl::StatusOr<MachineCosts> Calibrate(
           StepSession::Create(model, config.optimizer, way, data, step.batch));
       RETURN_IF_ERROR(Learn(*session, way.threads,
                             static_cast<double>(std::ssize(data.images)),
-                            costs.calls));
+                            clock_us, costs.calls));
     }
     peak.Sample();
     costs.peak_gflops = std::max(costs.peak_gflops, peak.best_gflops());
