@@ -71,6 +71,7 @@ StepInfo Describe(const MemoryPlan& plan, Node& node) {
   info.op = node.def().name;
   info.phase = ToString(node.phase);
   info.fused_from = absl::StrJoin(node.fused_from, " + ");
+  info.origins = node.origins;
   std::vector<Value> results;
   for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
     results.push_back(node.result(r));
