@@ -125,22 +125,20 @@ absl::StatusOr<BenchComparison> CompareBench(const EarlierRun& then,
   for (const BenchRow& row : now.rows) {
     const BenchRow* old_row = RowOf(then.run.rows, row.batch);
     if (old_row == nullptr) continue;
+    for (const WayResult& way : row.ways) {
+      const WayResult* old_way = WayOf(*old_row, way.name);
+      if (old_way == nullptr) continue;
+      const Interval raw = UnpairedRatio(way.us, old_way->us);
+      const Interval ratio = {raw.value * factor, raw.low * factor,
+                              raw.high * factor};
+      const bool enough = EnoughFor(way.us) && EnoughFor(old_way->us);
+      comparison.ways.push_back(
+          {row.batch, way.name, raw, ratio, VerdictOf(ratio, enough)});
+    }
     for (const WayResult& old_way : old_row->ways) {
-      const WayResult* way = WayOf(row, old_way.name);
-      if (way == nullptr) {
-        comparison.missing.push_back(
-            absl::StrCat("batch ", row.batch, " ", old_way.name));
-        continue;
-      }
-      ComparedWay& compared = comparison.ways.emplace_back();
-      compared.batch = row.batch;
-      compared.name = way->name;
-      const Interval raw = UnpairedRatio(way->us, old_way.us);
-      compared.raw = raw;
-      compared.ratio = {raw.value * factor, raw.low * factor,
-                        raw.high * factor};
-      compared.verdict = VerdictOf(compared.ratio,
-                                   EnoughFor(way->us) && EnoughFor(old_way.us));
+      if (WayOf(row, old_way.name) != nullptr) continue;
+      comparison.missing.push_back(
+          absl::StrCat("batch ", row.batch, " ", old_way.name));
     }
   }
   return comparison;

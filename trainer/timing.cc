@@ -25,7 +25,9 @@ constexpr int kWarmSlices = 8;
 constexpr int kMaxWarmSlices = 200;
 
 constexpr int kMaxTries = 50;
-constexpr double kMaxRetakeSeconds = 10;
+// Of each sample, and to begin with.
+constexpr double kRetakeShare = 3;
+constexpr double kRetakeSeconds = 0.1;
 
 // How often a thread of this process lost its core while it had work.
 int64_t InvoluntarySwitches() {
@@ -44,7 +46,7 @@ absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps) {
 }
 
 Timing::Timing(const std::vector<RunSteps>& ways, uint64_t seed)
-    : random_(seed) {
+    : random_(seed), retake_seconds_(kRetakeSeconds) {
   for (const RunSteps& run : ways) ways_.push_back({run, 1, {}});
 }
 
@@ -71,10 +73,12 @@ absl::StatusOr<double> Timing::TimeUndisturbed(const Way& way) {
     const int64_t switches = InvoluntarySwitches();
     ASSIGN_OR_RETURN(const double us, MicrosPerStep(way.run, way.steps));
     fastest = std::min(fastest, us);
+    const double seconds = us * static_cast<double>(way.steps) * 1e-6;
+    if (tries == 0) retake_seconds_ += kRetakeShare * seconds;
     if (InvoluntarySwitches() == switches) return us;
     ++interrupted_;
-    retake_seconds_ += us * static_cast<double>(way.steps) * 1e-6;
-    if (retake_seconds_ > kMaxRetakeSeconds) break;
+    retake_seconds_ -= seconds;
+    if (retake_seconds_ < 0) break;
   }
   return fastest;
 }

@@ -30,8 +30,8 @@ class Timing {
 
   // A sample of each, in an order drawn anew. A sample during which the kernel
   // took a core away says little about the step: it is taken again. On a
-  // machine that is never quiet that must end: after so many tries, and so
-  // long in all, the fastest counts.
+  // machine that is never quiet that must end: after so many tries, and when
+  // it took three times as long as the samples themselves, the fastest counts.
   absl::Status Sample();
 
   // The samples of a way so far, microseconds per step.
@@ -51,7 +51,7 @@ class Timing {
   std::vector<Way> ways_;
   Random random_;
   int64_t interrupted_ = 0;
-  double retake_seconds_ = 0;
+  double retake_seconds_;  // that may still be spent
 };
 
 }  // namespace onestep

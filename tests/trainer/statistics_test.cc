@@ -87,8 +87,8 @@ TEST(StatisticsTest, RunsOfOtherLengthsAreComparedToo) {
 
 // What the noise of a machine looks like. Of the samples, relative: 1 %, and
 // one in twenty is disturbed by up to 50 %; the clock drifts by 5 %, for both
-// ways alike; each start makes each way faster or slower for good, by 0.5 %
-// here as `trainer bench` in six processes on two cores of Zen 5.
+// ways alike; each start makes each way faster or slower for good, by `offset`.
+// That was 0.4 % for `trainer bench` in six processes on two cores of Zen 5.
 class SimulatedMachine {
  public:
   explicit SimulatedMachine(double offset) : offset_(offset) {}
