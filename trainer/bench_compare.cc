@@ -177,7 +177,7 @@ std::string ToText(const BenchComparison& comparison) {
             ? ": the machine is not what it was"
             : "");
   }
-  absl::StrAppendFormat(&text, "\n  batch %-13s %-24s %-24s\n", "step",
+  absl::StrAppendFormat(&text, "\n  batch %-13s %-24s %s\n", "step",
                         "at equal peak (95 %)", "as measured (95 %)");
   for (const ComparedWay& way : comparison.ways) {
     absl::StrAppendFormat(&text, "%7d %-13s %-24s %-24s %s%s\n", way.batch,

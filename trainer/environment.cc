@@ -65,23 +65,21 @@ Json ToJson(const Environment& environment) {
 }
 
 std::string ToString(const Environment& environment) {
-  const auto number = [](const char* format, std::optional<double> value) {
-    return value
-               ? absl::StrFormat(*absl::ParsedFormat<'f'>::New(format), *value)
-               : kUnknown;
+  const auto rounded = [](const std::optional<double>& value, int digits) {
+    return value ? absl::StrFormat("%.*f", digits, *value) : kUnknown;
   };
   std::string quota = kUnknown;
   if (environment.quota_cpus) {
     const int cpus = *environment.quota_cpus;
     quota = cpus == 0 ? "none" : absl::StrCat(cpus, " CPUs");
   }
-  std::optional<double> steal = environment.steal_share;
-  if (steal) *steal *= 100;
+  std::optional<double> steal_percent = environment.steal_share;
+  if (steal_percent) *steal_percent *= 100;
   return absl::StrCat("governor ", environment.governor, ", load ",
-                      number("%.1f", environment.load_before),
-                      " before, quota ", quota, ", throttled ",
-                      number("%.0f ms", environment.throttled_ms), ", steal ",
-                      number("%.1f %%", steal));
+                      rounded(environment.load_before, 1), " before, quota ",
+                      quota, ", ms throttled ",
+                      rounded(environment.throttled_ms, 0), ", steal % ",
+                      rounded(steal_percent, 1));
 }
 
 EnvironmentWatch::EnvironmentWatch(const std::string& root)

@@ -30,9 +30,10 @@ class EnvironmentTest : public testing::Test {
 
 TEST_F(EnvironmentTest, WhatCannotBeReadIsUnknown) {
   const Environment none = EnvironmentWatch(root()).SoFar();
-  EXPECT_EQ(ToString(none),
-            "governor unknown, load unknown before, quota unknown, throttled "
-            "unknown, steal unknown");
+  EXPECT_EQ(
+      ToString(none),
+      "governor unknown, load unknown before, quota unknown, ms throttled "
+      "unknown, steal % unknown");
   EXPECT_EQ(ToJson(none).dump(),
             R"({"cpu":"unknown","governor":"unknown","load_before":"unknown",)"
             R"("quota_cpus":"unknown","throttled_ms":"unknown",)"
@@ -56,8 +57,8 @@ TEST_F(EnvironmentTest, TellsWhatChangedDuringTheRun) {
   Write("/proc/stat", "cpu  150 0 0 940 0 0 0 20 0 0\n");
   Write("/sys/fs/cgroup/app/cpu.stat", "throttled_usec 47000\n");
   EXPECT_EQ(ToString(watch.SoFar()),
-            "governor powersave, load 0.2 before, quota 2 CPUs, throttled "
-            "42 ms, steal 10.0 %");
+            "governor powersave, load 0.2 before, quota 2 CPUs, ms throttled "
+            "42, steal % 10.0");
   EXPECT_EQ(ToJson(watch.SoFar()).dump(),
             R"({"cpu":"Abacus 9","governor":"powersave","load_before":0.25,)"
             R"("quota_cpus":2,"throttled_ms":42.0,"steal_share":0.1})");
