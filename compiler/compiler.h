@@ -13,6 +13,7 @@
 #include "compiler/ir/dot.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/cuda_occupancy.h"
 #include "compiler/lower/cuda_options.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
@@ -65,6 +66,7 @@ struct CudaReport {
   std::vector<std::string> notes;  // what was refused on the way, and why
   std::string nodes;               // of a launch, a line each
   std::string nodes_dot;
+  CudaOccupancyReport occupancy;   // of a launch
   CudaProgram* program = nullptr;  // the executable
 };
 

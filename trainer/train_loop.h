@@ -53,6 +53,10 @@ class TrainLoop {
   // Traces the next `steps` steps of whole batches, which have the same bits.
   void TraceSteps(int64_t steps) { steps_to_trace_ = steps; }
   const std::vector<StepTrace>& traces() const { return traces_; }
+  // Null when every batch is whole.
+  const Compiled* tail_step() const {
+    return tail_.batch > 0 ? &tail_.compiled : nullptr;
+  }
 
   int64_t steps_per_epoch() const { return full_steps_ + (tail_.batch > 0); }
   int64_t steps_done() const { return steps_done_; }  // of the run

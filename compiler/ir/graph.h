@@ -39,6 +39,9 @@ struct Node {
   Phase phase = Phase::kNone;
   // The textbook ops this node was fused from, in order; empty: itself.
   std::vector<std::string> fused_from;
+  // Positions, in the graph that the pipeline was given, of the nodes whose
+  // work this one does; empty: a pass made it anew.
+  std::vector<int> origins;
 
   const OpDef& def() const { return GetOpDef(kind); }
   Value result(int i = 0) { return Value{this, i}; }

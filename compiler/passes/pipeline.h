@@ -66,10 +66,10 @@ struct PassRecord {
   std::string before, after;  // text forms, with keep_text
 };
 
-// Runs the passes; verifies the graph after each. InvalidArgument for an
-// unknown name in `disabled`, naming the nearest; Internal "after pass dce:
-// ..." when a pass broke the graph or did not tell the truth about `changed`;
-// FailedPrecondition when a dump cannot be written.
+// Numbers the nodes, see origins, and runs the passes; verifies the graph after
+// each. InvalidArgument for an unknown name in `disabled`, naming the nearest;
+// Internal "after pass dce: ..." when a pass broke the graph or did not tell
+// the truth about `changed`; FailedPrecondition when a dump cannot be written.
 absl::StatusOr<std::vector<PassRecord>> RunPipeline(
     Graph& graph, const PipelineOptions& options);
 

@@ -91,6 +91,8 @@ Node* AddFused(Graph& graph, const Node* position, Phase phase, OpKind kind,
                                node->fused_from.begin(),
                                node->fused_from.end());
     }
+    fused->origins.insert(fused->origins.end(), node->origins.begin(),
+                          node->origins.end());
   }
   return fused;
 }

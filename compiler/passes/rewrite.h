@@ -36,7 +36,7 @@ const Node* InPlaceWriter(const Graph& graph, Node* param);
 std::string WhyNotAdded(const Graph& graph, const Node* update);
 
 // Adds a node before `position` (nullptr: at the end) that says in fused_from
-// that it stands for `parts`. REQUIRES: the operands fit.
+// and origins that it stands for `parts`. REQUIRES: the operands fit.
 Node* AddFused(Graph& graph, const Node* position, Phase phase, OpKind kind,
                std::vector<Value> operands, Attrs attrs,
                const std::vector<Node*>& parts);

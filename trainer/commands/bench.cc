@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,49 +16,18 @@
 #include "trainer/data/nonzeros.h"
 #include "trainer/environment.h"
 #include "trainer/launch_costs.h"
-#include "trainer/load_data.h"
+#include "trainer/rows_to_time.h"
+#include "trainer/status_line.h"
 #include "trainer/step_bench.h"
 
 namespace onestep {
 namespace {
 
-// One line on stderr that is written over and over; nothing when stderr is no
-// terminal.
-class StatusLine {
- public:
-  void Show(const std::string& text) {
-    if (terminal_) std::fprintf(stderr, "\rbench: %s\x1b[K", text.c_str());
-  }
-  ~StatusLine() {
-    if (terminal_) std::fputs("\r\x1b[K", stderr);
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-};
-
-// The rows of --data, or made ones.
-absl::StatusOr<Dataset> RowsFor(const Config& config) {
-  const int64_t most =
-      *std::max_element(config.batches.begin(), config.batches.end());
-  if (config.data.empty()) return BenchRows(config.model, most);
-  ASSIGN_OR_RETURN(Dataset data,
-                   LoadSubset(config, Subset::kTrain, config.model.classes()));
-  if (data.features != config.model.features()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model: want ", data.features, " features, as ",
-                     data.source, " has, got ", config.model.features()));
-  }
-  if (most > data.rows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--batch: want at most ", data.rows, ", the rows of ",
-                     data.source, ", got ", most));
-  }
-  return data;
-}
-
-absl::StatusOr<BenchRun> BenchHere(Config config, StatusLine& line) {
-  ASSIGN_OR_RETURN(const Dataset data, RowsFor(config));
+// All of it in this process.
+absl::StatusOr<BenchRun> BenchHere(Config config, const StatusLine& line) {
+  ASSIGN_OR_RETURN(const Dataset data,
+                   RowsToTime(config, *std::max_element(config.batches.begin(),
+                                                        config.batches.end())));
   if (config.compile.device == Device::kGpu) {
     UseKeptProbe(config.compile.cuda);
   }
@@ -80,7 +46,7 @@ absl::StatusOr<BenchRun> BenchHere(Config config, StatusLine& line) {
 
 absl::StatusOr<BenchRun> Bench(const Config& config) {
   const EnvironmentWatch watch;
-  StatusLine line;
+  const StatusLine line("bench");
   absl::StatusOr<BenchRun> run =
       config.processes == 1
           ? BenchHere(config, line)

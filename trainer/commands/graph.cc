@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "compiler/compiler.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/graph_pictures.h"
 #include "trainer/graph_report.h"
 #include "trainer/graphviz.h"
 #include "trainer/model.h"
@@ -20,20 +20,6 @@ namespace {
 // sparse is shown for.
 constexpr int64_t kTableRows = 60000;
 constexpr double kDensity = 0.19;
-
-// Ops of the textbook step: what --fuse off calls.
-absl::StatusOr<int64_t> CountUnfused(const Config& config) {
-  ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
-                                               kTableRows, config.batch));
-  PipelineOptions options;
-  options.fuse = false;
-  options.disabled = config.compile.disabled_passes;
-  RETURN_IF_ERROR(RunPipeline(graph, options).status());
-  return std::count_if(
-      graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
-        return !node->def().Has(kLeaf) && node->kind != OpKind::kConstant;
-      });
-}
 
 std::string Header(const Config& config) {
   return absl::StrCat("onestep: ", config.model.ToString(), ", ",
@@ -61,14 +47,15 @@ absl::Status RunGraph(const Config& config, Console& console) {
   ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
                                                kTableRows, config.batch));
   const std::string before = PrintGraph(graph);
+  ASSIGN_OR_RETURN(const Graph unfused,
+                   UnfusedGraph(graph.Clone(), options.disabled_passes));
   options.cuda.plan_only = true;
   ASSIGN_OR_RETURN(const Compiled compiled, Compile(std::move(graph), options));
   RETURN_IF_ERROR(WriteCudaGraph(config.cuda_graph, compiled));
   if (config.graph_format == GraphFormat::kText) {
-    ASSIGN_OR_RETURN(const int64_t unfused, CountUnfused(config));
     console.Print(
         absl::StrCat(Header(config),
-                     GraphReport(before, compiled, unfused,
+                     GraphReport(before, compiled, CountOps(unfused),
                                  config.compile.fuse ? "fused" : "not fused")));
     return absl::OkStatus();
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/clock.h"
 #include "runtime/status.h"
 #include "trainer/autotune.h"
 #include "trainer/commands/commands.h"
@@ -22,6 +23,7 @@
 #include "trainer/model_file.h"
 #include "trainer/output_dir.h"
 #include "trainer/progress.h"
+#include "trainer/trace_file.h"
 #include "trainer/train_loop.h"
 #include "trainer/version.h"
 
@@ -90,6 +92,7 @@ class TrainCommand {
   absl::Status RunEpochs();
   absl::Status AfterEpoch(const EpochResult& epoch);
   absl::Status Save(const char* name);
+  absl::Status WriteTrace();
   absl::Status Report(const absl::Status& status);
   absl::Status Explain(const absl::Status& status) const;
   void PrintConfig();
@@ -109,6 +112,7 @@ class TrainCommand {
   std::unique_ptr<Evaluator> validation_, test_;
   std::unique_ptr<Progress> progress_;
   std::optional<LineLog> log_;
+  TraceFile trace_;
   Json epochs_ = Json::array();
   int64_t epochs_done_ = 0;
   double best_accuracy_ = -1;
@@ -127,7 +131,9 @@ absl::Status TrainCommand::Run() {
   if (!config_.out.empty()) RETURN_IF_ERROR(CreateOutput());
   CatchSignals();
 
+  if (!config_.trace.empty()) loop_->TraceSteps(config_.trace_steps);
   const absl::Status status = RunEpochs();
+  if (!config_.trace.empty()) RETURN_IF_ERROR(WriteTrace());
   const bool stopped = status.code() == absl::StatusCode::kCancelled ||
                        status.code() == absl::StatusCode::kOutOfRange;
   if (!status.ok() && !stopped) return status;
@@ -183,7 +189,9 @@ absl::Status TrainCommand::RunEpochs() {
       progress_->Update(epoch, steps, loss);
       return PendingSignal() == 0;
     };
+    const int64_t begin = NowNs();
     absl::StatusOr<EpochResult> result = loop_->RunEpoch(epoch, poll);
+    trace_.AddSpan(absl::StrCat("epoch ", epoch), begin, NowNs());
     progress_->Clear();
     RETURN_IF_ERROR(result.status());
     epochs_done_ = epoch;
@@ -204,7 +212,9 @@ absl::Status TrainCommand::RunEpochs() {
 absl::Status TrainCommand::AfterEpoch(const EpochResult& epoch) {
   std::optional<EvalResult> validation;
   if (validation_ != nullptr) {
+    const int64_t begin = NowNs();
     ASSIGN_OR_RETURN(validation, validation_->Run());
+    trace_.AddSpan("validate", begin, NowNs());
   }
   const Json json = ToJson(epoch, validation);
   epochs_.push_back(json);
@@ -218,6 +228,16 @@ absl::Status TrainCommand::AfterEpoch(const EpochResult& epoch) {
   if (config_.out.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(log_->Append(json.dump()));
   return better ? Save(kBestModelFile) : absl::OkStatus();
+}
+
+absl::Status TrainCommand::WriteTrace() {
+  trace_.AddCompile("compile", loop_->step());
+  if (const Compiled* const tail = loop_->tail_step();
+      tail != nullptr && tail != &loop_->step()) {
+    trace_.AddCompile("compile the last batch's step", *tail);
+  }
+  trace_.AddSteps(loop_->step(), loop_->traces(), config_.trace_steps);
+  return trace_.Write(config_.trace);
 }
 
 absl::Status TrainCommand::Save(const char* name) {

@@ -113,6 +113,28 @@ TEST(PipelineTest, AccountsForEveryTextbookOpInTheFusedNodes) {
   EXPECT_EQ(count(graph), want);
 }
 
+TEST(PipelineTest, NumbersTheTextbookNodesThatAFusedNodeCameFrom) {
+  Graph graph = MakeMlp({});
+  const Graph textbook = graph.Clone();
+  ASSERT_OK(RunPipeline(graph, {}));
+  std::vector<int> seen(textbook.size(), 0);
+  for (const auto& node : graph.nodes()) {
+    std::vector<std::string> names;
+    for (const int origin : node->origins) {
+      ++seen[origin];
+      names.push_back(textbook.nodes()[origin]->def().name);
+    }
+    if (node->fused_from.empty()) {
+      EXPECT_THAT(names, ElementsAre(node->def().name));
+      continue;
+    }
+    std::vector<std::string> from = node->fused_from;
+    std::erase(from, "mul_scalar");  // by -lr: made by a pass
+    EXPECT_EQ(names, from);
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+}
+
 TEST(PipelineTest, KeepsTheTextbookStepWithFusionOff) {
   Graph graph = MakeMlp({});
   const std::string before = PrintGraph(graph);

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report's sections, from its JSON; the figures fig-*.
+"use strict";
+
+const PHASES = ["forward", "loss", "backward", "update"];
+
+function phaseLegend(names = [...PHASES, "overhead"]) {
+  const box = svg("rect", {class: "bar", x: 1, y: 1, width: 28, height: 12});
+  return legend(names.map((name) => [name, name, box.cloneNode()]));
+}
+
+function section(id, title, ...content) {
+  return html("section", {id, "aria-labelledby": `${id}-title`},
+      html("h2", {id: `${id}-title`}, title), content);
+}
+
+const percentTick = (value) => `${number(100 * value)} %`;
+
+// Objects in objects as rows [path, value].
+function flatten(value, path = []) {
+  if (!has(value)) return [];
+  if (typeof value !== "object") return [[path.join(" › "), String(value)]];
+  const simple = Array.isArray(value) &&
+      value.every((item) => typeof item !== "object");
+  if (simple) return [[path.join(" › "), value.join(", ")]];
+  return Object.entries(value).flatMap(
+      ([name, item]) => flatten(item, [...path, name]));
+}
+
+const pairs = (caption, value) => table(caption,
+    [["Name", (row) => row[0]], ["Value", (row) => row[1]]], flatten(value));
+
+// ---- training ----
+
+const EPOCH_COLUMNS = [
+  ["Epoch", (e) => number(e.epoch), true],
+  ["Loss", (e) => number(e.loss), true],
+  ["Validation loss", (e) => number(e.validation_loss), true],
+  ["Accuracy", (e) => percent(e.train_accuracy, 2), true],
+  ["Validation accuracy", (e) => percent(e.validation_accuracy, 2), true],
+  ["Time", (e) => seconds(e.seconds), true],
+  ["Per step", (e) => micros(e.us_per_step), true],
+  ["Samples per second", (e) => number(e.samples_per_second), true]];
+
+// What `field` is after each epoch, for the fields that are known.
+function epochLines(epochs, fields, format) {
+  return Object.entries(fields).map(([field, name]) => ({
+    name,
+    points: epochs.filter((e) => has(e[field])).map((e) => ({
+      x: e.epoch, y: e[field],
+      label: `Epoch ${e.epoch}, ${name}: ${format(e[field])}`}))}))
+      .filter((series) => series.points.length > 0);
+}
+
+function epochChart(id, title, epochs, fields, format, tickFormat) {
+  const series = epochLines(epochs, fields, format);
+  const ys = series.flatMap((s) => s.points.map((p) => p.y));
+  if (ys.length === 0) return null;
+  const last = epochs.at(-1).epoch;
+  const step = Math.ceil(last / 20);
+  const ticks = Array.from({length: Math.ceil((last - 1) / step) + 1},
+                           (_, i) => 1 + i * step);
+  return lineChart({id, title}, series,
+      {title: "epoch", ticks, format: number},
+      {title: title.toLowerCase(), ticks: linearTicks(Math.min(...ys), Math.max(...ys), 5),
+       format: tickFormat},
+      table(`${title} by epoch`, EPOCH_COLUMNS, epochs));
+}
+
+function training({epochs, test}) {
+  return section("training", "Training", html("div", {class: "pair"},
+      epochChart("fig-loss", "Loss", epochs,
+          {loss: "training", validation_loss: "validation"}, number, number),
+      epochChart("fig-accuracy", "Accuracy", epochs,
+          {train_accuracy: "training", validation_accuracy: "validation"},
+          (v) => percent(v, 2), percentTick)),
+      test && html("p", {id: "test"}, `Test set of ${number(test.rows)} rows: ` +
+          `accuracy ${percent(test.accuracy, 2)}, loss ${number(test.loss)}.`));
+}
+
+// ---- profiles ----
+
+const ROW_COLUMNS = [
+  ["Worker", (r) => number(r.worker), true],
+  ["Row", (r) => r.op || r.kind], ["Phase", (r) => r.phase],
+  ["Shape", (r) => r.shape], ["Mean", (r) => micros(r.mean_us), true],
+  ["Median", (r) => micros(r.median_us), true],
+  ["95 % below", (r) => micros(r.p95_us), true],
+  ["Share", (r) => percent(r.share), true],
+  ["GFLOP/s", (r) => number(r.gflops), true],
+  ["GB/s", (r) => number(r.gbs), true],
+  ["Of roofline", (r) => percent(r.roofline), true],
+  ["Implementation", (r) => r.implementation],
+  ["Made of", (r) => r.fused_from]];
+
+const kindName = (row) => row.kind.replace("_", " ");
+const rowName = (row) => row.kind === "op" ? row.op : kindName(row);
+const rowClass = (row) => PHASES.includes(row.phase) && row.kind === "op"
+    ? row.phase : "overhead";
+const workersOf = (profile) =>
+    Object.values(Object.groupBy(profile.rows, (row) => row.worker));
+const barName = (profile, worker) => profile.workers > 1
+    ? `${profile.name}, worker ${worker}` : profile.name;
+
+// A bar per worker of a profile: µs by phase, then by kind of overhead.
+function phaseBars(profile) {
+  return workersOf(profile).map((rows) => {
+    const name = barName(profile, rows[0].worker);
+    const sums = Object.fromEntries(PHASES.map((phase) => [phase, 0]));
+    for (const row of rows) {
+      const part = rowClass(row) === "overhead" ? kindName(row) : row.phase;
+      sums[part] = (sums[part] ?? 0) + row.mean_us;
+    }
+    const total = Object.values(sums).reduce((a, b) => a + b, 0);
+    return {name, text: micros(total), total,
+            parts: Object.entries(sums).filter(([, us]) => us !== 0).map(
+        ([part, us]) => ({
+          name: part, value: us,
+          cls: PHASES.includes(part) ? part : "overhead",
+          label: `${name}, ${part}: ${micros(us)}, ` +
+              `${percent(us / total)} of the step`,
+          data: {"data-profile": profile.name, "data-part": part,
+                 "data-worker": rows[0].worker}}))};
+  });
+}
+
+function stepChart(profiles) {
+  const bars = profiles.flatMap(phaseBars);
+  return barChart({id: "fig-step", title: "One step by phase"}, phaseLegend(),
+      bars, {title: "µs per step", format: number,
+             max: Math.max(...bars.map((bar) => bar.total))},
+      table("One step by phase",
+            [["Step", (r) => r.bar], ["Part", (r) => r.name],
+             ["Time", (r) => micros(r.value), true]],
+            bars.flatMap((bar) => bar.parts.map(
+                (part) => ({bar: bar.name, ...part})))));
+}
+
+function profileNotes(p) {
+  const change = p.profiled_us / p.undisturbed_us - 1;
+  return [
+    `${p.lowering}; device ${p.device}, batch ${number(p.batch)}.`,
+    `Undisturbed ${micros(p.undisturbed_us)} per step (95 %: ` +
+        `${number(p.undisturbed_low_us)} to ${micros(p.undisturbed_high_us)}` +
+        `), profiled ${micros(p.profiled_us)} ` +
+        `(${change < 0 ? "" : "+"}${percent(change)}), mean of ` +
+        `${number(p.steps)} steps; reading the clock takes ` +
+        `${number(p.clock_ns)} ns.`,
+    `This machine's peak: ${number(p.peak_gflops)} GFLOP/s, ` +
+        `${number(p.bandwidth_gbs)} GB/s.`];
+}
+
+// What is said of a row below its bar.
+function rowLabel(row) {
+  const rate = has(row.gflops) ? `, ${number(row.gflops)} GFLOP/s` : "";
+  const roof = has(row.roofline)
+      ? `, ${percent(row.roofline, 0)} of the roofline` : "";
+  const from = row.fused_from ? `, made of ${row.fused_from}` : "";
+  return `${rowName(row)}${row.phase && ` (${row.phase})`}: ` +
+      `${micros(row.mean_us)}, ${percent(row.share)} of the step` +
+      `${rate}${roof}${from}`;
+}
+
+function opBars(profile) {
+  return profile.rows.map((row, i) => ({
+    name: rowName(row), note: row.shape,
+    aside: [row.phase, profile.workers > 1 ? `worker ${row.worker}` : ""]
+        .filter(Boolean).join(", "),
+    text: `${micros(row.mean_us)}  ${percent(row.share)}`,
+    parts: [{name: rowName(row), value: row.mean_us, cls: rowClass(row),
+             label: rowLabel(row),
+             data: {"data-index": i, "data-op": row.op,
+                    "data-share": row.share}}]}));
+}
+
+// All profiles are drawn to the same scale.
+function opCharts(profiles) {
+  const max = Math.max(
+      ...profiles.flatMap((p) => p.rows.map((row) => row.mean_us)));
+  return profiles.map((profile, i) => barChart(
+      {id: `fig-ops-${i}`, title: `Each op, ${profile.name}`,
+       notes: profileNotes(profile)},
+      phaseLegend(), opBars(profile),
+      {title: "mean µs per step", format: number, max},
+      table(`Each op, ${profile.name}`, ROW_COLUMNS, profile.rows)));
+}
+
+// ---- sweep ----
+
+const CELL_COLUMNS = [
+  ["Approach", cellSeries], ["Batch", (c) => number(c.batch), true],
+  ["Per step", (c) => micros(c.us_per_step), true],
+  ["Per epoch", (c) => seconds(c.seconds_per_epoch), true],
+  ["MFU", (c) => percent(c.mfu), true],
+  ["Validation accuracy", (c) => percent(c.validation_accuracy, 2), true],
+  ["Blocks", (c) => number(c.blocks), true],
+  ["Multiprocessors", (c) => number(c.multiprocessors), true],
+  ["Occupancy", (c) => percent(c.occupancy), true],
+  ["Utilisation", (c) => percent(c.utilisation), true],
+  ["Refused", (c) => c.refused ?? ""]];
+
+// Cells of one line; a peer has the approach alone.
+function cellSeries(cell) {
+  const more = [cell.fuse === false ? "unfused" : "",
+                cell.input === "sparse" ? "sparse" : ""];
+  return [cell.approach, ...more.filter(
+      (word) => word && !cell.approach.includes(word))].join(", ");
+}
+
+function sweepLines(cells, field, format) {
+  const known = cells.filter((c) => !c.refused && has(c[field]));
+  return Object.entries(Object.groupBy(known, cellSeries)).map(
+      ([name, line]) => ({
+        name,
+        points: line.sort((a, b) => a.batch - b.batch).map((c) => ({
+          x: c.batch, y: c[field],
+          label: `${name}, batch ${number(c.batch)}: ${format(c[field])}`}))}));
+}
+
+function crossings({crossover}) {
+  return crossover.map(({cpu, gpu, batch}) => has(batch)
+      ? `${gpu} is faster than ${cpu} from batch ${number(batch)} on.`
+      : `${gpu} is never faster than ${cpu} here.`);
+}
+
+function sweepChart(id, title, sweep, series, y, notes, marks) {
+  const batches = [...new Set(series.flatMap(
+      (s) => s.points.map((p) => p.x)))].sort((a, b) => a - b);
+  return lineChart({id, title, notes}, series,
+      {title: "batch", ticks: batches, format: String, log: true}, y,
+      table(title, CELL_COLUMNS, [...sweep.cells, ...sweep.peers]), marks);
+}
+
+function sweepSection(sweep) {
+  const all = [...sweep.cells, ...sweep.peers];
+  const times = sweepLines(all, "seconds_per_epoch", seconds);
+  const accuracies = sweepLines(all, "validation_accuracy",
+                                (v) => percent(v, 2));
+  const values = (series) => series.flatMap((s) => s.points.map((p) => p.y));
+  const marks = sweep.crossover.filter(({batch}) => has(batch)).map(
+      ({batch}) => ({at: batch}));
+  const ys = values(times), as = values(accuracies);
+  return section("sweep", "Batch sweep",
+      html("p", {}, `${sweep.model}, ${number(sweep.rows)} rows of ` +
+          `${sweep.data}, ${number(sweep.epochs)} ` +
+          `${sweep.epochs === 1 ? "epoch" : "epochs"} each. ${sweep.note}`),
+      ys.length === 0 ? html("p", {}, "No cell ran.") : sweepChart(
+          "fig-sweep", "Time per epoch by batch", sweep, times,
+          {title: "seconds per epoch", format: seconds, log: true,
+           ticks: logTicks(Math.min(...ys), Math.max(...ys))},
+          crossings(sweep), marks),
+      as.length === 0 ? null : sweepChart(
+          "fig-sweep-accuracy", "Accuracy by batch after the same epochs",
+          sweep, accuracies,
+          {title: "validation accuracy", format: percentTick,
+           ticks: linearTicks(Math.min(...as), Math.max(...as), 5)},
+          ["A larger batch takes fewer steps, which may cost accuracy."], []));
+}
+
+// ---- memory ----
+
+function memorySection(memory) {
+  const total = memory.total_bytes;
+  const max = Math.max(...memory.kinds.map((k) => k.bytes));
+  const bars = memory.kinds.map(({kind, bytes: size}) => ({
+    name: kind, text: bytes(size),
+    parts: [{name: kind, value: size, cls: "memory",
+             label: `${kind}: ${bytes(size)}, ${percent(size / total)} of all`,
+             data: {"data-kind": kind}}]}));
+  return section("memory", "Memory", barChart(
+      {id: "fig-memory", title: "Memory by kind", notes: [
+        `${bytes(total)} in all, of which ${bytes(memory.arena_bytes)} are ` +
+        "the step's arena."]},
+      null, bars, {title: "size", format: bytes, max,
+                   unit: 1024 ** bytePower(max)},
+      table("Memory by kind", [["Kind", (k) => k.kind],
+                               ["Bytes", (k) => String(k.bytes), true]],
+            memory.kinds)));
+}
+
+// ---- the page ----
+
+function header(report) {
+  const named = (name) => report.profiles.find((p) => p.name === name);
+  const fused = named("fused"), unfused = named("unfused");
+  const last = report.epochs.at(-1);
+  const facts = [
+    report.test && ["test accuracy", percent(report.test.accuracy, 2)],
+    last && ["last epoch", seconds(last.seconds)],
+    fused && ["one step, fused", micros(fused.undisturbed_us)],
+    fused && unfused && ["as fast as unfused",
+      `${(unfused.undisturbed_us / fused.undisturbed_us).toPrecision(3)} ×`]];
+  return [
+    html("p", {class: "kicker"}, "onestep report"),
+    html("h1", {}, report.title),
+    html("p", {class: "written"}, `Written ${report.written}`),
+    html("pre", {class: "command scroll", tabindex: 0,
+                 "aria-label": "Command"}, report.command),
+    html("dl", {class: "facts"}, facts.filter(Boolean).map(([name, value]) =>
+        html("div", {}, html("dt", {}, name), html("dd", {}, value))))];
+}
+
+function main(report) {
+  document.title = `${report.title} – onestep report`;
+  document.getElementById("header").append(...header(report));
+  const sections = [
+    training(report),
+    report.profiles.length === 0 ? null : section("time",
+        "Where the time goes", stepChart(report.profiles),
+        opCharts(report.profiles)),
+    section("graph", "Graph", graphFigure(report.graph)),
+    report.sweep && sweepSection(report.sweep),
+    memorySection(report.memory),
+    section("configuration", "Configuration",
+            pairs("Configuration", report.config)),
+    section("machine", "Machine and versions",
+            pairs("Machine and versions", report.machine))].filter(Boolean);
+  document.getElementById("main").append(...sections);
+  document.getElementById("contents").append(html("ul", {}, sections.map(
+      (s) => html("li", {}, html("a", {href: `#${s.id}`},
+                                 s.querySelector("h2").textContent)))));
+}
+
+main(JSON.parse(document.getElementById("report").textContent));
