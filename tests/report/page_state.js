@@ -63,7 +63,8 @@ function checkContrast(selector, property, wanted) {
   for (const element of all(selector)) {
     const own = luminance(getComputedStyle(element)[property]);
     const ratio = (Math.max(own, page) + 0.05) / (Math.min(own, page) + 0.05);
-    if (!check(ratio >= wanted, `contrast of ${selector}: ${ratio}`)) return;
+    check(ratio >= wanted, `contrast of ${element.localName}.${
+        element.getAttribute("class")} ${property}: ${ratio}`);
   }
 }
 
@@ -128,7 +129,7 @@ function report() {
   checkStructure();
   checkContrast("p, h1, h2, h3, td, th, a, .tick, .note, .aside", "color", 4.5);
   checkContrast("svg .tick, svg .note, svg .aside, svg .name", "fill", 4.5);
-  checkContrast(".mark, .point:not(.overhead) > .bar", "fill", 3);
+  checkContrast(".mark, .point:not(.overhead) .bar", "fill", 3);
   const byId = (elements, state) => Object.fromEntries(elements.map(
       (element) => [(element.closest("figure .picture, figure")).id,
                     state(element)]));

@@ -47,8 +47,9 @@ function xAxis(axis, at, top, bottom, width) {
       axis.ticks.map((tick) => svg("path", {
         class: "grid", d: `M${at(tick)} ${top}V${bottom}`})),
       labelled(axis.ticks.map(at), widths).map((i) => text(
-          Math.max(at(axis.ticks[i]), widths[i] / 2), bottom + 16, "tick",
-          labels[i], "middle")),
+          Math.min(Math.max(at(axis.ticks[i]), widths[i] / 2),
+                   width - widths[i] / 2),
+          bottom + 16, "tick", labels[i], "middle")),
       text(width, bottom + 36, "title", axis.title, "end"));
 }
 
@@ -92,10 +93,10 @@ function lineChart(options, series, x, y, data, marks = []) {
 
 // Name, aside and note of a bar: to its left or, where it is narrow, above it.
 function drawName({name, aside, note}, y, room, noteRoom) {
-  const rest = room - 8.5 * name.length - 8;
+  const start = name ? 8.5 * name.length + 8 : 0;
   return [
-    svg("text", {x: 0, y: y + 13, class: "name"}, name, aside
-        ? svg("tspan", {class: "aside"}, `  ${fit(aside, rest, 11)}`) : null),
+    name ? text(0, y + 13, "name", name) : null,
+    aside ? text(start, y + 13, "aside", fit(aside, room - start, 11)) : null,
     note ? text(0, y + 28, "note", fit(note, noteRoom, 11)) : null];
 }
 
@@ -128,7 +129,7 @@ function drawBar(row, r, y, {wide, left, at, width}) {
 function drawBars(rows, axis, width) {
   const wide = width >= 640;
   const names = Math.max(...rows.map((row) => row.note ? Infinity :
-      8.5 * row.name.length + 24));
+      8.5 * row.name.length + 7 * (row.aside ?? "").length + 32));
   const left = wide ? Math.min(320, 0.42 * width, names) : 0;
   const right = wide ? width - 110 : width - 12;
   const unit = axis.unit ?? 1;
