@@ -58,7 +58,8 @@ def open_page(driver, path, width, height, mobile, scheme):
         {"name": "prefers-color-scheme", "value": scheme}]})
     driver.get(path.resolve().as_uri())
     driver.set_script_timeout(20)
-    return driver.execute_async_script((HERE / "page_state.js").read_text())
+    return driver.execute_async_script((HERE / "page_state.js").read_text(),
+                                       width)
 
 
 def screenshot(driver, file):
@@ -221,22 +222,25 @@ def close_to_line(pairs, what):
 
 
 def geometry_errors(charts):
+    """That points and bars stand where the ticks of their axes say."""
+    logarithmic = {"fig-sweep": "xy", "fig-sweep-accuracy": "x"}
     for name, chart in charts.items():
-        points = chart["points"]
-        if "x" in points[0]:
-            x, y = ((math.log, math.log) if name == "fig-sweep" else
-                    (math.log, float) if name == "fig-sweep-accuracy" else
-                    (float, float))
+        points, ticks = chart["points"], chart["ticks"]
+        for axis, place in (("x", "left"), ("y", "top")):
+            if axis not in points[0]:
+                continue
+            value = math.log if axis in logarithmic.get(name, "") else float
+            pairs = [(value(float(p[axis])), p[place]) for p in points]
+            pairs += [(value(float(t[axis])), float(t["at"]))
+                      for t in ticks if axis in t]
+            yield from close_to_line(pairs, f"{name} {axis}")
+        if "value" in points[0]:
+            zero = float(ticks[0]["at"])
             yield from close_to_line(
-                [(x(float(p["x"])), p["left"]) for p in points], name + " x")
-            yield from close_to_line(
-                [(y(float(p["y"])), p["top"]) for p in points], name + " y")
-        else:
-            yield from close_to_line(
-                [(max(0, float(p["value"])), p["width"]) for p in points],
-                name + " width")
-        for problem in chart["text"]:
-            yield f"{name}: {problem}"
+                [(max(0, float(p["value"])), p["width"]) for p in points] +
+                [(float(t["x"]), float(t["at"]) - zero) for t in ticks],
+                f"{name} width")
+        yield from (f"{name}: {problem}" for problem in chart["text"])
 
 
 def picture_errors(graph, pictures):

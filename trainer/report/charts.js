@@ -45,7 +45,8 @@ function xAxis(axis, at, top, bottom, width) {
   const widths = labels.map((label) => 7 * label.length);
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => svg("path", {
-        class: "grid", d: `M${at(tick)} ${top}V${bottom}`})),
+        class: "grid", "data-x": tick, "data-at": at(tick),
+        d: `M${at(tick)} ${top}V${bottom}`})),
       labelled(axis.ticks.map(at), widths).map((i) => text(
           Math.min(Math.max(at(axis.ticks[i]), widths[i] / 2),
                    width - widths[i] / 2),
@@ -56,7 +57,8 @@ function xAxis(axis, at, top, bottom, width) {
 function yAxis(axis, at, left, right) {
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => [
-        svg("path", {class: "grid", d: `M${left} ${at(tick)}H${right}`}),
+        svg("path", {class: "grid", "data-y": tick, "data-at": at(tick),
+                     d: `M${left} ${at(tick)}H${right}`}),
         text(left - 6, at(tick) + 4, "tick", axis.format(tick), "end")]),
       text(0, 12, "title", axis.title));
 }
@@ -93,10 +95,11 @@ function lineChart(options, series, x, y, data, marks = []) {
 
 // Name, aside and note of a bar: to its left or, where it is narrow, above it.
 function drawName({name, aside, note}, y, room, noteRoom) {
-  const start = name ? 8.5 * name.length + 8 : 0;
+  const rest = room - 8.5 * name.length - 8;
   return [
-    name ? text(0, y + 13, "name", name) : null,
-    aside ? text(start, y + 13, "aside", fit(aside, room - start, 11)) : null,
+    svg("text", {x: 0, y: y + 13, class: "name"}, name, aside
+        ? svg("tspan", {class: "aside", dx: name ? 8 : 0},
+              fit(aside, rest, 11)) : null),
     note ? text(0, y + 28, "note", fit(note, noteRoom, 11)) : null];
 }
 
@@ -108,9 +111,8 @@ function drawBar(row, r, y, {wide, left, at, width}) {
   const parts = row.parts.map((part) => {
     const x = at(sum), size = Math.max(0, at(sum + part.value) - x);
     sum += Math.max(0, part.value);
-    const names = [part.name, part.name[0]];
-    const inside = row.parts.length > 1
-        ? names.find((name) => 7.5 * name.length + 6 <= size) : null;
+    const inside = row.parts.length > 1 && [part.name, part.short].find(
+        (name) => name && 7.5 * name.length + 6 <= size);
     return svg("g", {class: `point ${part.cls}`, "data-label": part.label,
                      "data-row": r, "data-at": x + size / 2,
                      "data-value": part.value, ...part.data},
@@ -137,7 +139,8 @@ function drawBars(rows, axis, width) {
                             Math.max(2, (right - left) / 110))
       .map((tick) => tick * unit);
   const at = scale([0, ticks.at(-1)], [left + 1, right], false);
-  const heightOf = (row) => wide ? (row.note ? 38 : 26) : (row.note ? 62 : 46);
+  const heightOf = ({note, space = 0}) =>
+      space + (wide ? (note ? 38 : 26) : (note ? 62 : 44));
   const top = 4;
   const bottom = rows.reduce((sum, row) => sum + heightOf(row), top) + 2;
   let y = top;
@@ -151,9 +154,9 @@ function drawBars(rows, axis, width) {
       bars);
 }
 
-// Bars {name, aside, note, text, parts}, a part being {name, value, cls,
-// label, data}; of the axis {title, format, max, unit}: ticks are round in
-// units.
+// Bars {name, aside, note, text, space, parts}, with `space` pixels more below
+// it, and parts {name, short, value, cls, label, data} over an axis {title,
+// format, max, unit}: its ticks are round in units.
 function barChart(options, key, rows, axis, data) {
   return chart(options, key, (width) => drawBars(rows, axis, width), data);
 }

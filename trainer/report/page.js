@@ -55,7 +55,7 @@ function epochLines(epochs, fields, format) {
 function epochChart(id, title, epochs, fields, format, tickFormat) {
   const series = epochLines(epochs, fields, format);
   const ys = series.flatMap((s) => s.points.map((p) => p.y));
-  if (ys.length === 0) return null;
+  if (ys.length === 0) return html("p", {}, `${title}: no value is a number.`);
   const last = epochs.at(-1).epoch;
   const step = Math.ceil(last / 20);
   const ticks = Array.from({length: Math.ceil((last - 1) / step) + 1},
@@ -118,7 +118,7 @@ function phaseBars(profile) {
     return {name, text: micros(total), total,
             parts: Object.entries(sums).filter(([, us]) => us !== 0).map(
         ([part, us]) => ({
-          name: part, value: us,
+          name: part, short: part[0], value: us,
           cls: PHASES.includes(part) ? part : "overhead",
           label: `${name}, ${part}: ${micros(us)}, ` +
               `${percent(us / total)} of the step`,
@@ -156,14 +156,14 @@ function fusionPairs(graph, unfused, fused) {
 }
 
 function fusionBars([name, before, after]) {
-  const bar = (aside, rows, title) => ({
-    name: title, aside,
+  const bar = (aside, rows, title, space) => ({
+    name: title, aside, space,
     text: micros(totalOf(rows)),
     parts: rows.map((row) => ({
       name: rowName(row), value: row.mean_us, cls: rowClass(row),
       label: `${aside}, ${rowLabel(row)}`,
       data: {"data-profile": aside, "data-op": rowName(row)}}))});
-  return [bar("unfused", before, name), bar("fused", after, "")];
+  return [bar("unfused", before, name, -4), bar("fused", after, "", 8)];
 }
 
 function fusionChart(graph, unfused, fused) {
