@@ -41,6 +41,9 @@ if(NOT ONESTEP_CUDA STREQUAL "OFF")
   endif()
   if(ONESTEP_CUBLASLT_H AND CUDAToolkit_NVCC_EXECUTABLE)
     set(ONESTEP_HAVE_CUDA ON)
+    # Without it there is a stub.
+    find_file(ONESTEP_CUPTI_H cupti.h
+      HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
     include(cmake/cuda.cmake)
     message(STATUS "onestep: CUDA ${CUDAToolkit_VERSION} found")
   endif()

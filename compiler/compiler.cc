@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/lower.h"
 #include "runtime/clock.h"
+#include "runtime/nvtx.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -93,16 +94,17 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
         lowered.tier == CudaTier::kT2 || lowered.tier == CudaTier::kT3;
     compiled.dispatch = single ? Dispatch::kSingle : Dispatch::kGraph;
   }
-  compiled.cuda.emplace(
-      CudaReport{lowered.tier, std::move(lowered.device),
-                 std::move(lowered.notes), std::move(lowered.nodes),
-                 std::move(lowered.nodes_dot), lowered.program.get()});
+  compiled.cuda.emplace(CudaReport{
+      lowered.tier, std::move(lowered.device), std::move(lowered.notes),
+      std::move(lowered.nodes), std::move(lowered.nodes_dot),
+      std::move(lowered.occupancy), lowered.program.get()});
   compiled.executable = std::move(lowered.program);
   return absl::OkStatus();
 }
 
 absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
+  const ScopedRange range("lower");
   if (options.device == Device::kGpu) {
     return LowerGpu(graph, options, compiled);
   }
@@ -161,6 +163,7 @@ std::string TeamLibrary() {
 }
 
 absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
+  const ScopedRange range("compile");
   Compiled compiled;
   compiled.begin_ns = NowNs();
   if (options.threads < 1) {

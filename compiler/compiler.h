@@ -13,7 +13,9 @@
 #include "compiler/ir/dot.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/cuda_occupancy.h"
 #include "compiler/lower/cuda_options.h"
+#include "compiler/own_memory.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/pipeline.h"
@@ -65,6 +67,7 @@ struct CudaReport {
   std::vector<std::string> notes;  // what was refused on the way, and why
   std::string nodes;               // of a launch, a line each
   std::string nodes_dot;
+  CudaOccupancyReport occupancy;   // of a launch
   CudaProgram* program = nullptr;  // the executable
 };
 

@@ -117,7 +117,7 @@ void Chain::PrepareTrace(int64_t n, StepTrace::Worker& trace) const {
 
 absl::Status Chain::RunInto(int64_t n, StepTrace::Worker& trace) {
   int64_t* stamp = trace.stamps.data();
-  return RunSteps(n, [&stamp] { *stamp++ = NowNs(); });
+  return RunSteps(n, [&stamp] { *stamp++ = NowTicks(); });
 }
 
 absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
@@ -128,11 +128,16 @@ absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
   // A call that opens more than two regions is not known.
   worker.forks.assign(2 * n * worker.calls, {});
   const ForkRecorder recorder(worker.forks);
-  trace.begin = worker.begin = NowNs();
+  TickScale scale;
+  trace.begin = NowNs();
+  worker.begin = NowTicks();
   const absl::Status status = RunInto(n, worker);
-  trace.end = worker.end = NowNs();
+  worker.end = NowTicks();
+  trace.end = NowNs();
+  scale.End();
   worker.forks_recorded =
       std::min<int64_t>(recorder.count(), std::ssize(worker.forks));
+  trace.TicksToNs(scale);
   return status;
 }
 

@@ -61,7 +61,7 @@ class Chain : public Executable {
   absl::Status RunStep(int index) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   // The same in two halves, for a worker of a team: takes the memory; runs and
-  // fills it. REQUIRES: `n` of both are equal.
+  // fills it, by NowTicks. REQUIRES: `n` of both are equal.
   void PrepareTrace(int64_t n, StepTrace::Worker& trace) const;
   absl::Status RunInto(int64_t n, StepTrace::Worker& trace);
   // What Run says first: FailedPrecondition when something is not bound.

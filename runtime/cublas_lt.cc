@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/cuda_library.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -39,21 +40,15 @@ absl::Status LtStatus(const LtFunctions& lt, absl::string_view call,
 }
 
 absl::StatusOr<LtFunctions> OpenCublasLt() {
-  // Where the loader looks, then where CUDA was found when this was built.
   const std::string name = absl::StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR);
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::string reason;
-  if (library == nullptr) {
-    reason = dlerror();
-    library = dlopen(absl::StrCat(ONESTEP_CUDA_LIBRARY_DIR, "/", name).c_str(),
-                     RTLD_NOW | RTLD_LOCAL);
-  }
-  if (library == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cublasLt: ", reason));
+  const absl::StatusOr<void*> library = OpenCudaLibrary(name);
+  if (!library.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("cublasLt: ", library.status().message()));
   }
   LtFunctions lt;
 #define ONESTEP_LT_LOAD(f)                                                \
-  lt.f = reinterpret_cast<decltype(lt.f)>(dlsym(library, #f));            \
+  lt.f = reinterpret_cast<decltype(lt.f)>(dlsym(*library, #f));           \
   if (lt.f == nullptr) {                                                  \
     return absl::UnavailableError(absl::StrCat(name, ": it lacks ", #f)); \
   }

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/nvtx.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -15,6 +17,37 @@ namespace {
 // Of the memory that is free, what tables may take: the rest is for arrays of
 // indices and losses, and for whoever else uses the device.
 constexpr double kTableShare = 0.9;
+
+// How long the device takes for a node, from an idle stream to an idle one.
+class NodeTimer {
+ public:
+  static absl::StatusOr<NodeTimer> Create(CudaApi& cuda,
+                                          CudaApi::Stream stream) {
+    NodeTimer timer(cuda, stream);
+    for (CudaEvent* event : {&timer.before_, &timer.after_}) {
+      ASSIGN_OR_RETURN(*event, Own<CudaEvent>(cuda, cuda.CreateEvent()));
+    }
+    return timer;
+  }
+
+  absl::StatusOr<int64_t> LaunchNs(const CudaNode& node) {
+    RETURN_IF_ERROR(cuda_->Record(before_.get(), stream_));
+    RETURN_IF_ERROR(LaunchNode(*cuda_, stream_, node));
+    RETURN_IF_ERROR(cuda_->Record(after_.get(), stream_));
+    RETURN_IF_ERROR(cuda_->WaitOnHost(after_.get()));
+    ASSIGN_OR_RETURN(const float ms,
+                     cuda_->Elapsed(before_.get(), after_.get()));
+    return std::llround(1e6 * ms);
+  }
+
+ private:
+  NodeTimer(CudaApi& cuda, CudaApi::Stream stream)
+      : cuda_(&cuda), stream_(stream) {}
+
+  CudaApi* cuda_;
+  CudaApi::Stream stream_;
+  CudaEvent before_, after_;
+};
 
 }  // namespace
 
@@ -88,7 +121,10 @@ absl::Status CudaProgram::Bind(absl::string_view name, void* data,
 absl::Status CudaProgram::Run(int64_t n) {
   RETURN_IF_ERROR(broken_);
   if (n <= 0) return absl::OkStatus();
-  return Fail(RunSteps(n));
+  const ScopedRange range("steps", steps_run_, n);
+  return Fail(RunSteps(n, [this](int64_t first, int64_t count) {
+    return LaunchSteps(first, count);
+  }));
 }
 
 // What is not bound can still be bound; any other error is final.
@@ -99,17 +135,19 @@ absl::Status CudaProgram::Fail(const absl::Status& status) {
   return broken_;
 }
 
-absl::Status CudaProgram::RunSteps(int64_t n) {
+absl::Status CudaProgram::RunSteps(
+    int64_t n,
+    absl::FunctionRef<absl::Status(int64_t first, int64_t count)> launch) {
   ASSIGN_OR_RETURN(const bool restarted, bindings_->BeginRun(n));
   RETURN_IF_ERROR(Prepare(n, restarted));
   const int64_t chunk = bindings_->chunk_steps();
   if (chunk == 0) {
-    RETURN_IF_ERROR(LaunchSteps(bindings_->step(), n));
+    RETURN_IF_ERROR(launch(bindings_->step(), n));
   }
   for (int64_t first = 0; chunk > 0 && first < n; first += chunk) {
     const int64_t count = std::min(chunk, n - first);
     RETURN_IF_ERROR(bindings_->BeginChunk(first, count));
-    RETURN_IF_ERROR(LaunchSteps(first, count));
+    RETURN_IF_ERROR(launch(first, count));
     RETURN_IF_ERROR(bindings_->EndChunk());
   }
   steps_run_ += n;
@@ -255,8 +293,53 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
   return absl::OkStatus();
 }
 
-absl::Status CudaProgram::RunTraced(int64_t /*n*/, StepTrace& /*trace*/) {
-  return absl::UnimplementedError("run traced: on a GPU");
+absl::Status CudaProgram::RunTraced(int64_t n, StepTrace& trace) {
+  RETURN_IF_ERROR(broken_);
+  if (!spec_.steps_are_nodes) {
+    return absl::UnimplementedError("run traced: a kernel runs whole steps");
+  }
+  trace = {};
+  if (n <= 0) return absl::OkStatus();
+  const ScopedRange range("traced steps", steps_run_, n);
+  trace.steps = n;
+  StepTrace::Worker& worker = trace.workers.emplace_back();
+  trace.begin = worker.begin = worker.end = NowNs();
+  const absl::Status status =
+      Fail(RunSteps(n, [&](int64_t /*first*/, int64_t count) {
+        return TraceSteps(n, count, worker);
+      }));
+  trace.end = NowNs();
+  return status;
+}
+
+// The next `count` of a run of n.
+absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
+                                     StepTrace::Worker& trace) {
+  const std::vector<CudaNode> nodes = spec_.nodes(*bindings_, 1);
+  RETURN_IF_ERROR(Preload(nodes));
+  ASSIGN_OR_RETURN(NodeTimer timer,
+                   NodeTimer::Create(session_->cuda, session_->stream.get()));
+  worker_steps_ = spec_.steps;
+  for (size_t i = spec_.steps.size(); i < nodes.size(); ++i) {
+    StepInfo& info = worker_steps_.emplace_back();
+    info.op = info.label = nodes[i].label;
+    info.phase = "boundary";
+    info.implementation = "cuda kernel";
+  }
+  // What the run began with is no part of its first node.
+  RETURN_IF_ERROR(session_->cuda.Synchronize(session_->stream.get()));
+  trace.calls = std::ssize(nodes);
+  trace.stamps.reserve(n * (trace.calls + 1));
+  for (int64_t s = 0; s < count; ++s) {
+    trace.stamps.push_back(trace.end);
+    for (const CudaNode& node : nodes) {
+      const ScopedRange range(node.label);
+      ASSIGN_OR_RETURN(const int64_t ns, timer.LaunchNs(node));
+      trace.stamps.push_back(trace.end += ns);
+    }
+    launches_ += trace.calls;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CudaProgram::ParamsToHost() {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -100,12 +101,19 @@ class CudaProgram : public Executable {
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
+  // Every node by itself, also of a graph. The time of each is the device's,
+  // between an event before it and one after it on a stream that the host lets
+  // run empty: it includes the way of a launch to an idle device.
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
   // Unimplemented for a step that is not one node.
   absl::Status RunStep(int index) override;
   const std::vector<StepInfo>& steps() const override { return spec_.steps; }
+  // steps(), and after RunTraced what else was a call: the steps' boundary.
+  const std::vector<StepInfo>& WorkerSteps(int /*worker*/) const override {
+    return worker_steps_.empty() ? spec_.steps : worker_steps_;
+  }
   std::string lowering() const override { return spec_.lowering; }
   const std::string& plan() const override { return spec_.plan; }
   int64_t arena_bytes() const override { return spec_.arena_bytes; }
@@ -122,12 +130,15 @@ class CudaProgram : public Executable {
  private:
   CudaProgram() = default;
   absl::Status Fail(const absl::Status& status);
-  absl::Status RunSteps(int64_t n);
+  absl::Status RunSteps(
+      int64_t n,
+      absl::FunctionRef<absl::Status(int64_t first, int64_t count)> launch);
   absl::Status RunNode(int index);
   absl::Status Prepare(int64_t n, bool restarted);
   absl::Status LaunchSteps(int64_t first, int64_t n);
   absl::Status Replay(int64_t steps, int64_t times);
   absl::Status RunPersistent(int64_t first, int64_t n);
+  absl::Status TraceSteps(int64_t n, int64_t count, StepTrace::Worker& trace);
   absl::Status LaunchAll(const std::vector<CudaNode>& nodes);
   absl::Status Preload(const std::vector<CudaNode>& nodes);
   std::set<int64_t> ReplaySizes(int64_t n) const;
@@ -141,6 +152,7 @@ class CudaProgram : public Executable {
   CudaPinnedMemory signals_memory_;
   std::vector<CudaNode> each_;  // of one step, when each is launched
   std::map<int64_t, CudaGraphExec> replays_;  // by steps
+  std::vector<StepInfo> worker_steps_;        // empty: not traced
   int64_t layout_ = -1;  // of the bindings that these were made for
   int64_t steps_run_ = 0, launches_ = 0;
 };

@@ -9,7 +9,7 @@ namespace onestep {
 // What it costs to call a chain's steps when there is nothing to compute,
 // measured here and now on one thread, in nanoseconds.
 struct DispatchCost {
-  double clock_ns = 0;    // a read of the clock
+  double clock_ns = 0;    // what a call of a traced run takes longer
   double call_ns = 0;     // an empty call of a chain
   double matmul_ns = 0;   // a oneDNN matmul of 1x1 by 1x1, call included
   double eltwise_ns = 0;  // a oneDNN eltwise over one value, likewise

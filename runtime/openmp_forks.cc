@@ -32,9 +32,9 @@ struct Region {
 void RunBody(void* data) {
   Region* const region = static_cast<Region*>(data);
   if (omp_get_thread_num() != 0) return region->body(region->data);
-  region->stamps.body_begin = NowNs();
+  region->stamps.body_begin = NowTicks();
   region->body(region->data);
-  region->stamps.body_end = NowNs();
+  region->stamps.body_end = NowTicks();
 }
 
 }  // namespace
@@ -69,9 +69,9 @@ extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads,
     return onestep::RealParallel()(body, data, threads, flags);
   }
   onestep::Region region = {body, data, {}};
-  region.stamps.begin = onestep::NowNs();
+  region.stamps.begin = onestep::NowTicks();
   onestep::RealParallel()(&onestep::RunBody, &region, threads, flags);
-  region.stamps.end = onestep::NowNs();
+  region.stamps.end = onestep::NowTicks();
   if (recorded_count < std::ssize(*recorded)) {
     (*recorded)[recorded_count] = region.stamps;
   }

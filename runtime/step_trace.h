@@ -15,7 +15,8 @@ struct ForkStamps {
   int64_t begin = 0, body_begin = 0, body_end = 0, end = 0;
 };
 
-// When the calls of the steps of one Run began and ended; all times by NowNs.
+// When the calls of the steps of one Run began and ended; all times by NowNs,
+// though they were taken by NowTicks.
 // On a GPU they are those of the device, laid end to end from `begin` on.
 struct StepTrace {
   struct Worker {
@@ -32,10 +33,28 @@ struct StepTrace {
       return stamps[step * (calls + 1) + call];
     }
   };
+  // Of all times but `begin` and `end`.
+  void TicksToNs(const TickScale& scale);
+
   int64_t begin = 0, end = 0;  // of the run as its caller saw it
   int64_t steps = 0;
   std::vector<Worker> workers;
 };
+
+inline void StepTrace::TicksToNs(const TickScale& scale) {
+  for (Worker& worker : workers) {
+    worker.begin = scale.ToNs(worker.begin);
+    worker.end = scale.ToNs(worker.end);
+    for (int64_t& stamp : worker.stamps) stamp = scale.ToNs(stamp);
+    for (int64_t i = 0; i < worker.forks_recorded; ++i) {
+      ForkStamps& fork = worker.forks[i];
+      for (int64_t* stamp :
+           {&fork.begin, &fork.body_begin, &fork.body_end, &fork.end}) {
+        *stamp = scale.ToNs(*stamp);
+      }
+    }
+  }
+}
 
 }  // namespace onestep
 

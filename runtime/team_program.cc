@@ -118,15 +118,18 @@ absl::Status TeamProgram::RunTraced(int64_t n, StepTrace& trace) {
   for (int w = 0; w < workers(); ++w) {
     workers_[w].chain->PrepareTrace(n, trace.workers[w]);
   }
+  TickScale scale;
   trace.begin = NowNs();
   const absl::Status status = RunWorkers([&](int w) {
     StepTrace::Worker& worker = trace.workers[w];
-    worker.begin = NowNs();
+    worker.begin = NowTicks();
     const absl::Status ran = workers_[w].chain->RunInto(n, worker);
-    worker.end = NowNs();
+    worker.end = NowTicks();
     return ran;
   });
   trace.end = NowNs();
+  scale.End();
+  trace.TicksToNs(scale);
   return status;
 }
 

@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-CORE = r"|runtime/(clock|types|status|nearest)\.h$"
+CORE = r"|runtime/(clock|nvtx|types|status|nearest)\.h$"
 # Folder -> which of our headers its files may include; the first that fits.
 ALLOWED = {
     "compiler/ir/": r"compiler/ir/" + CORE,

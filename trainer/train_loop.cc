@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/nvtx.h"
 #include "runtime/status.h"
 #include "trainer/bind.h"
 #include "trainer/data/split.h"
@@ -106,6 +107,7 @@ void TrainLoop::StartEpoch(int64_t epoch) {
 
 absl::StatusOr<EpochResult> TrainLoop::RunEpoch(int64_t epoch,
                                                 const Poll& poll) {
+  const ScopedRange range("epoch", epoch, 1);
   const Clock::time_point start = Clock::now();
   StartEpoch(epoch);
   const int64_t steps = steps_per_epoch();

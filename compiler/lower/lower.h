@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
+#include "compiler/lower/cuda_occupancy.h"
 #include "compiler/lower/cuda_options.h"
 #include "compiler/lower/memory_plan.h"
 #include "compiler/passes/partition.h"
@@ -72,6 +73,7 @@ struct LoweredCuda {
   std::string device;
   std::string nodes;      // of a launch, in words (cuda_report.h)
   std::string nodes_dot;  // and for Graphviz
+  CudaOccupancyReport occupancy;
   // What was refused on the way here, tiers and epilogues, and why.
   std::vector<std::string> notes;
 };

@@ -260,6 +260,8 @@ class CudaLowering {
         CudaProgram::Planned(spec, absl::OkStatus())->Nodes();
     lowered_.nodes = CudaNodesText(nodes);
     lowered_.nodes_dot = CudaNodesDot(nodes);
+    lowered_.occupancy =
+        OccupancyOf(nodes, spec.launch != CudaLaunch::kEach, device_);
   }
 
   std::string Describe(const CudaSpec& spec) const {

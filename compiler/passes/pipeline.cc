@@ -11,6 +11,7 @@
 #include "compiler/passes/passes.h"
 #include "runtime/clock.h"
 #include "runtime/nearest.h"
+#include "runtime/nvtx.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -79,6 +80,7 @@ absl::Status RunPass(Graph& graph, const Pass& pass,
   const bool need_text = options.keep_text || options.check_reports;
   std::string before = need_text ? PrintGraph(graph) : "";
   PassContext context{graph, {}, options.sparse};
+  const ScopedRange range(pass.name);
   record.begin_ns = NowNs();
   ASSIGN_OR_RETURN(record.changed, pass.run(context));
   record.ms = 1e-6 * static_cast<double>(NowNs() - record.begin_ns);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the accounting of a run says, against the emulator's log of calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/compiler.h"
+#include "runtime/timed_cuda.h"
+#include "tests/cuda_emulator/emulated_cuda.h"
+#include "tests/status_matchers.h"
+#include "trainer/data/random_rows.h"
+#include "trainer/step_session.h"
+
+namespace onestep {
+namespace {
+
+class CudaAccountingTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<StepSession>> Session(Dispatch dispatch,
+                                                       CudaTier tier) {
+    CompileOptions options;
+    options.device = Device::kGpu;
+    options.dispatch = dispatch;
+    options.cuda.cuda = &timed_;
+    options.cuda.tier = tier;
+    options.cuda.steps_per_launch = 4;
+    return StepSession::Create({.widths = {16, 8, 3}}, {}, options, data_, 4);
+  }
+
+  void Mark() {
+    timed_.Reset();
+    emulated_.log().Mark();
+  }
+
+  // In the words of CallLog::Counts.
+  std::string Counts() const {
+    std::map<std::string, int64_t> counts;
+    for (const CudaCallStats& s : timed_.Stats()) counts[s.call] = s.calls;
+    std::string text;
+    for (const auto& [call, calls] : counts) {
+      absl::StrAppend(&text, text.empty() ? "" : ", ", call, " ", calls);
+    }
+    return text;
+  }
+
+  const Dataset data_ = RandomRows(/*rows=*/200, 16, 3, /*seed=*/1);
+  EmulatedCuda emulated_;
+  TimedCuda timed_{emulated_};
+};
+
+TEST_F(CudaAccountingTest, CountsTheCallsOfARun) {
+  for (const auto& [dispatch, tier] :
+       {std::pair{Dispatch::kOps, CudaTier::kT0},
+        std::pair{Dispatch::kGraph, CudaTier::kT1},
+        std::pair{Dispatch::kSingle, CudaTier::kT2},
+        std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
+    Mark();
+    ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier));
+    ASSERT_OK(session->Run(14));
+    EXPECT_EQ(Counts(), emulated_.log().Counts());
+    Mark();
+    ASSERT_OK(session->Run(14));
+    EXPECT_EQ(Counts(), emulated_.log().Counts());
+  }
+}
+
+TEST_F(CudaAccountingTest, ATracedNodeIsALaunchBetweenTwoEventsAndAWait) {
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kGraph, CudaTier::kT1));
+  std::vector<StepTrace> traces;
+  ASSERT_OK(session->RunTraced(5, traces));
+  Mark();
+  ASSERT_OK(session->RunTraced(5, traces));
+  EXPECT_EQ(Counts(),
+            "CopyToHost 2, CreateEvent 2, DestroyEvent 2, Elapsed 20, "
+            "LaunchKernel 20, Preload 4, Record 40, Synchronize 2, "
+            "WaitOnHost 20");
+  EXPECT_EQ(Counts(), emulated_.log().Counts());
+}
+
+}  // namespace
+}  // namespace onestep
