@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -53,15 +54,15 @@ int LimitOfGroup(const std::string& dir) {
                 FirstLine(dir + "/cpu.cfs_period_us"));
 }
 
-// The tightest limit of a group and those around it, up to the mount point. In
-// a container the group's path may lie outside of what is mounted, and only
-// the mount point itself is there.
-int TightestLimit(const std::string& mount, std::string group) {
-  int tightest = 0;
+// A group and those around it, up to the mount point. In a container the
+// group's path may lie outside of what is mounted, and only the mount point
+// itself is there.
+void AddGroups(const std::string& mount, std::string group,
+               std::vector<std::string>& groups) {
   while (true) {
-    const int limit = LimitOfGroup(mount + group);
-    if (limit > 0 && (tightest == 0 || limit < tightest)) tightest = limit;
-    if (group.empty()) return tightest;
+    const std::string folder = mount + group;
+    if (std::filesystem::is_directory(folder)) groups.push_back(folder);
+    if (group.empty()) return;
     group.resize(group.find_last_of('/'));
   }
 }
@@ -103,8 +104,8 @@ std::vector<int> AffinityCpus() {
   return cpus;
 }
 
-int CgroupCpuLimit(const std::string& root) {
-  int tightest = 0;
+std::vector<std::string> CpuCgroups(const std::string& root) {
+  std::vector<std::string> groups;
   for (const std::string& line : ReadLines(root + "/proc/self/cgroup")) {
     // "0::/user.slice" in v2, "4:cpu,cpuacct:/docker/1f" in v1.
     const std::vector<std::string> fields =
@@ -120,10 +121,17 @@ int CgroupCpuLimit(const std::string& root) {
       mounts = {"/cpu", "/" + fields[1]};
     }
     for (const std::string& mount : mounts) {
-      const int limit =
-          TightestLimit(absl::StrCat(root, "/sys/fs/cgroup", mount), group);
-      if (limit > 0 && (tightest == 0 || limit < tightest)) tightest = limit;
+      AddGroups(absl::StrCat(root, "/sys/fs/cgroup", mount), group, groups);
     }
+  }
+  return groups;
+}
+
+int CgroupCpuLimit(const std::string& root) {
+  int tightest = 0;
+  for (const std::string& group : CpuCgroups(root)) {
+    const int limit = LimitOfGroup(group);
+    if (limit > 0 && (tightest == 0 || limit < tightest)) tightest = limit;
   }
   return tightest;
 }

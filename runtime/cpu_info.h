@@ -16,6 +16,10 @@ int DefaultThreads();
 // The logical CPUs of the calling thread's affinity mask, ascending.
 std::vector<int> AffinityCpus();
 
+// The folders of the cgroups (v1 or v2) around this process whose files say
+// what it may take of the CPUs.
+std::vector<std::string> CpuCgroups(const std::string& root = "");
+
 // Whole CPUs, rounded up, of the tightest cgroup (v1 or v2) around this
 // process; 0: no limit.
 int CgroupCpuLimit(const std::string& root = "");

@@ -96,7 +96,7 @@ bench() {
   local name=$1 limit=$2
   shift 2
   part "bench-$name" "$limit" "bench-$name.json" bin/trainer bench \
-    --device gpu --samples 15 --json "${data[@]}" "$@"
+    --device gpu --samples 15 --processes 1 --json "${data[@]}" "$@"
 }
 
 tables() {

@@ -24,10 +24,33 @@ int ExitCodeOf(const absl::Status& status, int signal) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kPermissionDenied:
       return kExitOutput;
+    case absl::StatusCode::kAborted:
+      return kExitGate;
     case absl::StatusCode::kCancelled:
       return kExitSignal + signal;
     default:
       return kExitInternal;
+  }
+}
+
+absl::StatusCode StatusCodeOf(int exit_code) {
+  switch (exit_code) {
+    case kExitOk:
+      return absl::StatusCode::kOk;
+    case kExitUsage:
+      return absl::StatusCode::kInvalidArgument;
+    case kExitData:
+      return absl::StatusCode::kNotFound;
+    case kExitDiverged:
+      return absl::StatusCode::kOutOfRange;
+    case kExitUnavailable:
+      return absl::StatusCode::kUnavailable;
+    case kExitOutput:
+      return absl::StatusCode::kFailedPrecondition;
+    case kExitGate:
+      return absl::StatusCode::kAborted;
+    default:
+      return absl::StatusCode::kInternal;
   }
 }
 
@@ -43,6 +66,7 @@ std::string ExitCodeHelp() {
       {kExitDiverged, "diverged: the loss or a weight was not finite"},
       {kExitUnavailable, "device, memory or lowering not available here"},
       {kExitOutput, "output cannot be written"},
+      {kExitGate, "gate: slower than bench --gate allows"},
       {kExitSignal + SIGINT, "interrupted (SIGINT)"},
       {kExitSignal + SIGTERM, "terminated (SIGTERM)"},
   };

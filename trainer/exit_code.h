@@ -19,15 +19,18 @@ enum ExitCode : int {
   kExitDiverged = 4,
   kExitUnavailable = 5,
   kExitOutput = 6,
+  kExitGate = 7,
   kExitSignal = 128,  // plus the signal's number
 };
 
 // InvalidArgument -> usage; NotFound, DataLoss -> data; OutOfRange ->
 // diverged; Unavailable, Unimplemented, ResourceExhausted -> unavailable;
-// FailedPrecondition,
-// AlreadyExists, PermissionDenied -> output; Cancelled -> 128 + `signal`; any
-// other error -> internal.
+// FailedPrecondition, AlreadyExists, PermissionDenied -> output; Aborted ->
+// gate; Cancelled -> 128 + `signal`; any other error -> internal.
 int ExitCodeOf(const absl::Status& status, int signal = SIGINT);
+
+// The first of these that has this exit code; Internal for other programs'.
+absl::StatusCode StatusCodeOf(int exit_code);
 
 // The table for --help, a code a line.
 std::string ExitCodeHelp();

@@ -402,6 +402,9 @@ absl::Status Flags::SetGate(const std::string& text) {
   }
   ASSIGN_OR_RETURN(const double percent, ParseNumber(number, 0, 1000));
   config_.gate = percent / 100;
+  if (config_.gate == 0) {
+    return absl::InvalidArgumentError("want more than 0%, got 0%");
+  }
   return absl::OkStatus();
 }
 

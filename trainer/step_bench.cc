@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step_bench.h"
 
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "trainer/data/random_rows.h"
 #include "trainer/peak.h"
 #include "trainer/step_session.h"
+#include "trainer/timing.h"
 
 namespace onestep {
 namespace {
@@ -28,31 +28,14 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kRows = 48000;
 constexpr int64_t kTableBytes = int64_t{64} << 20;
 
-// A team takes its weights in and gives them back in each: 40 us.
-constexpr double kSampleSeconds = 10e-3;
-// Warm is who was not faster by this much in so many slices; or after so many
-// slices in all, on a machine that never comes to rest.
-constexpr double kWarmGain = 0.01;
-constexpr int kWarmSlices = 8;
-constexpr int kMaxWarmSlices = 200;
-
 // Losses below this are as good as 0: what their share is says nothing.
 constexpr double kLossFloor = 1e-6;
-
-// A sample during which the kernel took a core away says little about the
-// step: it is taken again. On a machine that is never quiet that must end:
-// after so many tries, and so long for a batch in all, the fastest counts.
-constexpr int kMaxTries = 50;
-constexpr double kMaxRetakeSeconds = 10;
 
 // Of the peak before the first sample, besides one between any two.
 constexpr int kPeakSamples = 30;
 
 // Steps that are waited for one by one, on a GPU.
 constexpr int kSyncedSteps = 200;
-
-// The way that the others are compared with.
-constexpr char kFused[] = "fused";
 
 struct WayOptions {
   const char* name;
@@ -76,7 +59,7 @@ std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
   sparse.sparse = {CountNonzeros(data)};
   return {{"unfused", unfused},
           {"loops", loops},
-          {kFused, fused},
+          {kFusedWay, fused},
           {"single", single},
           {"single_sparse", sparse}};
 }
@@ -101,7 +84,7 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
       {"unfused_ops", way(Dispatch::kOps, false, CudaTier::kT0, kFma)},
       {"unfused", way(Dispatch::kGraph, false, CudaTier::kT0, kFma)},
       {"t0_ops", way(Dispatch::kOps, true, CudaTier::kT0, kFma)},
-      {kFused, way(Dispatch::kGraph, true, CudaTier::kT0, kFma)},
+      {kFusedWay, way(Dispatch::kGraph, true, CudaTier::kT0, kFma)},
       {"t1_ops", way(Dispatch::kOps, true, CudaTier::kT1, kFma)},
       {"t1", way(Dispatch::kGraph, true, CudaTier::kT1, kFma)},
       {"t2", way(Dispatch::kSingle, true, CudaTier::kT2, kFma)},
@@ -123,6 +106,11 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
   return ways;
 }
 
+double MillisSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start)
+      .count();
+}
+
 // High enough that a wrong gradient shows in the losses of the check.
 float CheckRate(OptimizerKind optimizer) {
   switch (optimizer) {
@@ -137,170 +125,139 @@ float CheckRate(OptimizerKind optimizer) {
   return 0;
 }
 
-// How often a thread of this process lost its core while it had work.
-int64_t InvoluntarySwitches() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
-}
-
 class StepBench {
  public:
-  // Ways that cannot be run go to `refused`.
-  absl::Status Create(const Config& config, const Dataset& data, int64_t batch,
-                      std::vector<std::string>& refused);
-  // The largest relative difference of two losses.
-  absl::StatusOr<double> CheckLosses(OptimizerKind optimizer, double tolerance);
-  absl::Status WarmUp();
-  absl::Status Sample(Random& random);
+  StepBench(const Config& config, const Dataset& data, int64_t batch)
+      : config_(config), data_(data) {
+    row_.batch = batch;
+  }
+
+  // Ways that cannot be run are noted as refused.
+  absl::Status Compile(Random& random);
+  // Times the first step of each, and notes the largest relative difference of
+  // two losses.
+  absl::Status CheckLosses();
+  // `timing`: of runs().
+  absl::Status WarmUp(Timing& timing);
   // The host waits for each step.
   absl::Status TimeSynced();
-  std::vector<WayResult> Results(double flops) const;
-  int64_t interrupted() const { return interrupted_; }
+  std::vector<RunSteps> runs() const;
+  BenchRow Row(const Timing& timing, double peak_gflops);
 
  private:
-  struct Way {
-    std::string name;
-    std::unique_ptr<StepSession> session;
-    int64_t steps = 1;  // of a sample
-    std::vector<double> us;
-    double synced_us = 0;
-  };
+  absl::StatusOr<std::unique_ptr<StepSession>> CompileWay(
+      const WayOptions& way, double& compile_ms) const;
 
-  // Microseconds per step.
-  static absl::StatusOr<double> Time(Way& way);
-  absl::StatusOr<double> TimeUndisturbed(Way& way);
-
-  std::vector<Way> ways_;
-  int64_t interrupted_ = 0;
-  double retake_seconds_ = 0;
+  const Config& config_;
+  const Dataset& data_;
+  BenchRow row_;
+  std::vector<std::unique_ptr<StepSession>> sessions_;  // one of each way
 };
 
-absl::Status StepBench::Create(const Config& config, const Dataset& data,
-                               int64_t batch,
-                               std::vector<std::string>& refused) {
-  const bool gpu = config.compile.device == Device::kGpu;
-  for (const WayOptions& way : gpu ? GpuWaysOf(config) : WaysOf(config, data)) {
-    absl::StatusOr<std::unique_ptr<StepSession>> session = StepSession::Create(
-        config.model, config.optimizer, way.compile, data, batch);
-    const bool needed = gpu ? way.compile.cuda.tier == CudaTier::kT0
-                            : way.compile.dispatch != Dispatch::kSingle;
-    if (absl::IsUnimplemented(session.status()) && !needed) {
-      refused.push_back(
-          absl::StrCat(way.name, ": ", session.status().message()));
+absl::StatusOr<std::unique_ptr<StepSession>> StepBench::CompileWay(
+    const WayOptions& way, double& compile_ms) const {
+  const Clock::time_point start = Clock::now();
+  auto session = StepSession::Create(config_.model, config_.optimizer,
+                                     way.compile, data_, row_.batch);
+  compile_ms = MillisSince(start);
+  return session;
+}
+
+absl::Status StepBench::Compile(Random& random) {
+  const bool gpu = config_.compile.device == Device::kGpu;
+  const std::vector<WayOptions> ways =
+      gpu ? GpuWaysOf(config_) : WaysOf(config_, data_);
+  std::vector<std::unique_ptr<StepSession>> sessions(ways.size());
+  std::vector<double> compile_ms(ways.size());
+  std::vector<absl::Status> statuses(ways.size());
+  for (const int32_t i : random.Permutation(std::ssize(ways))) {
+    auto session = CompileWay(ways[i], compile_ms[i]);
+    statuses[i] = session.status();
+    if (session.ok()) sessions[i] = *std::move(session);
+  }
+  for (size_t i = 0; i < ways.size(); ++i) {
+    const CompileOptions& compile = ways[i].compile;
+    const bool needed = gpu ? compile.cuda.tier == CudaTier::kT0
+                            : compile.dispatch != Dispatch::kSingle;
+    if (absl::IsUnimplemented(statuses[i]) && !needed) {
+      row_.refused.push_back(
+          absl::StrCat(ways[i].name, ": ", statuses[i].message()));
       continue;
     }
-    RETURN_IF_ERROR(session.status());
-    ways_.push_back({way.name, *std::move(session), 1, {}});
+    RETURN_IF_ERROR(statuses[i]);
+    WayResult& way = row_.ways.emplace_back();
+    way.name = ways[i].name;
+    way.compile_ms = {compile_ms[i]};
+    way.dispatches = sessions[i]->executable().dispatches();
+    way.lowering = sessions[i]->executable().lowering();
+    sessions_.push_back(std::move(sessions[i]));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> StepBench::CheckLosses(OptimizerKind optimizer,
-                                              double tolerance) {
-  for (Way& way : ways_) {
-    RETURN_IF_ERROR(way.session->Reset(CheckRate(optimizer)));
+absl::Status StepBench::CheckLosses() {
+  const double tolerance = LossTolerance(config_);
+  for (const auto& session : sessions_) {
+    RETURN_IF_ERROR(session->Reset(CheckRate(config_.optimizer.kind)));
   }
-  double largest = 0;
   for (int step = 1; step <= kCheckedSteps; ++step) {
-    for (Way& way : ways_) RETURN_IF_ERROR(way.session->Run(1));
-    const double want = ways_[0].session->loss();
-    for (const Way& way : ways_) {
-      const double got = way.session->loss();
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+      const Clock::time_point start = Clock::now();
+      RETURN_IF_ERROR(sessions_[i]->Run(1));
+      if (step == 1) row_.ways[i].first_step_ms = {MillisSince(start)};
+    }
+    const double want = sessions_[0]->loss();
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+      const double got = sessions_[i]->loss();
       const double difference =
           std::abs(got - want) / std::max(std::abs(want), kLossFloor);
-      largest = std::max(largest, difference);
+      row_.loss_difference = std::max(row_.loss_difference, difference);
       // Written so that nan is refused.
       if (difference <= tolerance) continue;
       return absl::InternalError(
-          absl::StrCat("bench: step ", step, ": want the ", ways_[0].name,
+          absl::StrCat("bench: step ", step, ": want the ", row_.ways[0].name,
                        " loss ", want, " within a share of ", tolerance,
-                       ", got the ", way.name, " loss ", got));
-    }
-  }
-  return largest;
-}
-
-absl::StatusOr<double> StepBench::Time(Way& way) {
-  const Clock::time_point start = Clock::now();
-  RETURN_IF_ERROR(way.session->Run(way.steps));
-  const std::chrono::duration<double, std::micro> us = Clock::now() - start;
-  return us.count() / static_cast<double>(way.steps);
-}
-
-absl::Status StepBench::WarmUp() {
-  for (Way& way : ways_) {
-    RETURN_IF_ERROR(way.session->Reset(kTimingRate));
-    way.steps = 1;
-    ASSIGN_OR_RETURN(double best_us, Time(way));
-    int slices_without_gain = 0;
-    for (int slice = 0;
-         slice < kMaxWarmSlices && slices_without_gain < kWarmSlices; ++slice) {
-      way.steps =
-          static_cast<int64_t>(std::ceil(kSampleSeconds * 1e6 / best_us));
-      ASSIGN_OR_RETURN(const double us, Time(way));
-      const bool gain = us < best_us * (1 - kWarmGain);
-      slices_without_gain = gain ? 0 : slices_without_gain + 1;
-      best_us = std::min(best_us, us);
+                       ", got the ", row_.ways[i].name, " loss ", got));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> StepBench::TimeUndisturbed(Way& way) {
-  double fastest = std::numeric_limits<double>::infinity();
-  for (int tries = 0; tries < kMaxTries; ++tries) {
-    const int64_t switches = InvoluntarySwitches();
-    ASSIGN_OR_RETURN(const double us, Time(way));
-    fastest = std::min(fastest, us);
-    if (InvoluntarySwitches() == switches) return us;
-    ++interrupted_;
-    retake_seconds_ += us * static_cast<double>(way.steps) * 1e-6;
-    if (retake_seconds_ > kMaxRetakeSeconds) break;
+absl::Status StepBench::WarmUp(Timing& timing) {
+  for (const auto& session : sessions_) {
+    RETURN_IF_ERROR(session->Reset(kTimingRate));
   }
-  return fastest;
-}
-
-absl::Status StepBench::Sample(Random& random) {
-  for (const int32_t i : random.Permutation(std::ssize(ways_))) {
-    ASSIGN_OR_RETURN(const double us, TimeUndisturbed(ways_[i]));
-    ways_[i].us.push_back(us);
-  }
-  return absl::OkStatus();
+  return timing.WarmUp();
 }
 
 absl::Status StepBench::TimeSynced() {
-  for (Way& way : ways_) {
+  for (size_t i = 0; i < sessions_.size(); ++i) {
     std::vector<double> us;
-    for (int i = 0; i < kSyncedSteps; ++i) {
+    for (int step = 0; step < kSyncedSteps; ++step) {
       const Clock::time_point start = Clock::now();
-      RETURN_IF_ERROR(way.session->Run(1));
-      us.push_back(
-          std::chrono::duration<double, std::micro>(Clock::now() - start)
-              .count());
+      RETURN_IF_ERROR(sessions_[i]->Run(1));
+      us.push_back(1e3 * MillisSince(start));
     }
-    way.synced_us = Median(us);
+    row_.ways[i].synced_us = {Median(us)};
   }
   return absl::OkStatus();
 }
 
-std::vector<WayResult> StepBench::Results(double flops) const {
-  const auto fused =
-      std::find_if(ways_.begin(), ways_.end(),
-                   [](const Way& way) { return way.name == kFused; });
-  std::vector<WayResult> results;
-  for (const Way& way : ways_) {
-    WayResult& result = results.emplace_back();
-    const Executable& executable = way.session->executable();
-    result.name = way.name;
-    result.times = {Median(way.us), Percentile(way.us, 0.05),
-                    Percentile(way.us, 0.95), executable.dispatches(),
-                    way.synced_us};
-    result.ratio = RatioOfMedians(way.us, fused->us);
-    result.gflops = flops / result.times.median_us * 1e-3;
-    result.lowering = executable.lowering();
+std::vector<RunSteps> StepBench::runs() const {
+  std::vector<RunSteps> runs;
+  for (const auto& session : sessions_) {
+    runs.push_back([&session](int64_t steps) { return session->Run(steps); });
   }
-  return results;
+  return runs;
+}
+
+BenchRow StepBench::Row(const Timing& timing, double peak_gflops) {
+  for (size_t i = 0; i < row_.ways.size(); ++i) {
+    row_.ways[i].us = {timing.us(i)};
+  }
+  row_.peak_gflops = peak_gflops;
+  row_.interrupted = timing.interrupted();
+  return row_;
 }
 
 }  // namespace
@@ -328,16 +285,15 @@ Dataset BenchRows(const ModelSpec& model, int64_t batch) {
 absl::StatusOr<BenchRow> BenchStep(
     const Config& config, const Dataset& data, int64_t batch,
     const std::function<void(const std::string&)>& progress) {
+  // Each process has an order of its own.
+  Random random(static_cast<uint64_t>(getpid()));
+  StepBench bench(config, data, batch);
   progress("compile and compare losses");
-  BenchRow row;
-  row.batch = batch;
-  StepBench bench;
-  RETURN_IF_ERROR(bench.Create(config, data, batch, row.refused));
-  ASSIGN_OR_RETURN(
-      row.loss_difference,
-      bench.CheckLosses(config.optimizer.kind, LossTolerance(config)));
+  RETURN_IF_ERROR(bench.Compile(random));
+  RETURN_IF_ERROR(bench.CheckLosses());
   progress("warm up");
-  RETURN_IF_ERROR(bench.WarmUp());
+  Timing timing(bench.runs(), random.Next());
+  RETURN_IF_ERROR(bench.WarmUp(timing));
   std::optional<PeakProbe> peak;
   if (config.compile.device == Device::kGpu) {
     RETURN_IF_ERROR(bench.TimeSynced());
@@ -345,16 +301,12 @@ absl::StatusOr<BenchRow> BenchStep(
     peak.emplace(config.compile.threads);
     for (int i = 0; i < kPeakSamples; ++i) peak->Sample();
   }
-  Random random(/*seed=*/1);
   for (int64_t i = 0; i < config.samples; ++i) {
     progress(absl::StrCat("sample ", i + 1, " of ", config.samples));
-    RETURN_IF_ERROR(bench.Sample(random));
+    RETURN_IF_ERROR(timing.Sample());
     if (peak) peak->Sample();
   }
-  row.ways = bench.Results(TextbookFlops(config.model, batch));
-  if (peak) row.peak_gflops = peak->best_gflops();
-  row.interrupted = bench.interrupted();
-  return row;
+  return bench.Row(timing, peak ? peak->best_gflops() : 0);
 }
 
 }  // namespace onestep

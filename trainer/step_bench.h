@@ -22,18 +22,16 @@
 
 namespace onestep {
 
-struct StepTimes {
-  double median_us = 0, p5_us = 0, p95_us = 0;
-  int64_t dispatches = 0;  // per step
-  // On a GPU: when the host waits for each step; 0: not measured.
-  double synced_us = 0;
-};
-
+// What was measured of one way to run the step, by process start.
 struct WayResult {
   std::string name;
-  StepTimes times;
-  Interval ratio;     // its time / that of fused
-  double gflops = 0;  // by TextbookFlops
+  std::vector<double> compile_ms;  // from the model to a step that is bound
+  // After that, cold: kernels made, pages touched and all.
+  std::vector<double> first_step_ms;
+  Samples us;  // a step in steady state
+  // On a GPU: when the host waits for each step; else empty.
+  std::vector<double> synced_us;
+  int64_t dispatches = 0;  // per step
   std::string lowering;
 };
 
@@ -50,6 +48,9 @@ struct BenchRow {
   const WayResult& Way(absl::string_view name) const;
 };
 
+// The way that the others are compared with.
+inline constexpr char kFusedWay[] = "fused";
+
 // Steps of each way that must have the same losses before anything is timed,
 // and how far these may be apart, relative: sums are taken in other orders, and
 // tf32 and bf16 have 10 and 7 bits.
@@ -62,11 +63,11 @@ inline constexpr float kTimingRate = 1e-6f;
 // and at least `batch`. REQUIRES: the model has widths.
 Dataset BenchRows(const ModelSpec& model, int64_t batch);
 
-// Compiles them, checks their losses, warms them up, and takes
-// config.samples samples of each, in turn and in random order, of at least
-// ten milliseconds each. What a step does, the fetch of its rows included, is
-// what it does in a training run. `progress` is told what is being done.
-// REQUIRES: batch <= data.rows. Internal when losses differ.
+// One process start's row: compiles the ways, in random order, as the first
+// pays for what a process does once; checks their losses; warms them up; takes
+// config.samples samples of each by Timing. What a step does, the fetch of its
+// rows included, is what it does in a training run. `progress` is told what is
+// being done. REQUIRES: batch <= data.rows. Internal when losses differ.
 absl::StatusOr<BenchRow> BenchStep(
     const Config& config, const Dataset& data, int64_t batch,
     const std::function<void(const std::string&)>& progress);

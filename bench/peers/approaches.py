@@ -108,7 +108,8 @@ def commit():
 def peak_gflops(trainer, threads):
     """What FMAs alone reach on this many threads, measured now."""
     return run_json([trainer, "bench", "--json", "--batch", "32", "--samples",
-                     "10", "--threads", threads])["peak_gflops"]
+                     "10", "--processes", "1", "--threads",
+                     threads])["peak_gflops"]
 
 
 def versions_text(versions):

@@ -68,6 +68,16 @@ TEST_F(CpuInfoTest, NoQuotaIsNoLimit) {
   EXPECT_EQ(CgroupCpuLimit(root_), 0);
 }
 
+TEST_F(CpuInfoTest, TheGroupsAreThoseOfTheCpuThatAreThere) {
+  EXPECT_TRUE(CpuCgroups(root_).empty());
+  Write("/proc/self/cgroup", "7:memory:/x\n3:cpu,cpuacct:/pod/app\n");
+  const std::string mount = "/sys/fs/cgroup/cpu,cpuacct";
+  Write("/sys/fs/cgroup/memory/x/memory.stat", "");
+  Write(mount + "/pod/cpu.stat", "");
+  EXPECT_EQ(CpuCgroups(root_),
+            (std::vector<std::string>{root_ + mount + "/pod", root_ + mount}));
+}
+
 TEST_F(CpuInfoTest, TheTwoThreadsOfACoreAreOneCore) {
   for (int cpu = 0; cpu < 4; ++cpu) {
     Write("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +

@@ -21,6 +21,14 @@ TEST(ExitCodeTest, EveryStatusCodeHasItsDocumentedExitCode) {
   EXPECT_EQ(ExitCodeOf(absl::FailedPreconditionError("")), 6);
   EXPECT_EQ(ExitCodeOf(absl::AlreadyExistsError("")), 6);
   EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), 6);
+  EXPECT_EQ(ExitCodeOf(absl::AbortedError("")), 7);
+}
+
+TEST(ExitCodeTest, TheStatusOfAnExitCodeHasThatExitCode) {
+  for (int code = kExitOk; code <= kExitGate; ++code) {
+    EXPECT_EQ(ExitCodeOf(absl::Status(StatusCodeOf(code), "")), code);
+  }
+  EXPECT_EQ(StatusCodeOf(127), absl::StatusCode::kInternal);
 }
 
 TEST(ExitCodeTest, AStopBySignalIs128PlusItsNumber) {
@@ -31,7 +39,7 @@ TEST(ExitCodeTest, AStopBySignalIs128PlusItsNumber) {
 TEST(ExitCodeTest, HelpHasALineForEachCode) {
   for (const char* line :
        {"    0  ok\n", "    1  ", "    2  ", "    3  ", "    4  ", "    5  ",
-        "    6  ", "  130  ", "  143  "}) {
+        "    6  ", "    7  ", "  130  ", "  143  "}) {
     EXPECT_THAT(ExitCodeHelp(), testing::HasSubstr(line));
   }
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/status_matchers.h"
+#include "trainer/bench_run.h"
 #include "trainer/commands/commands.h"
 #include "trainer/peak.h"
 
@@ -22,15 +23,21 @@ Config Small() {
   config.model.widths = {20, 16, 4};
   config.batches = {8, 3};
   config.samples = 3;
+  config.processes = 1;
   config.json = true;
   return config;
 }
 
-void CheckTimes(const StepTimes& times) {
-  EXPECT_GT(times.p5_us, 0);
-  EXPECT_LE(times.p5_us, times.median_us);
-  EXPECT_LE(times.median_us, times.p95_us);
-  EXPECT_GT(times.dispatches, 0);
+void CheckTimes(const WayResult& way) {
+  ASSERT_EQ(way.us.size(), 1u);
+  ASSERT_EQ(way.us[0].size(), 3u);
+  EXPECT_GT(Percentile(way.us[0], 0), 0);
+  ASSERT_EQ(way.compile_ms.size(), 1u);
+  EXPECT_GT(way.compile_ms[0], 0);
+  ASSERT_EQ(way.first_step_ms.size(), 1u);
+  EXPECT_GT(way.first_step_ms[0], 0);
+  EXPECT_THAT(way.synced_us, testing::IsEmpty());
+  EXPECT_GT(way.dispatches, 0);
 }
 
 TEST(StepBenchTest, TimesAllWays) {
@@ -45,18 +52,17 @@ TEST(StepBenchTest, TimesAllWays) {
   ASSERT_EQ(row.ways.size(), 5u);
   for (const WayResult& way : row.ways) {
     SCOPED_TRACE(way.name);
-    CheckTimes(way.times);
-    EXPECT_DOUBLE_EQ(way.ratio.value,
-                     way.times.median_us / row.Way("fused").times.median_us);
-    EXPECT_LE(way.ratio.low, way.ratio.high);
-    EXPECT_GT(way.gflops, 0);
-    EXPECT_LT(way.gflops, row.peak_gflops);
+    CheckTimes(way);
+    const WayFigures figures = FiguresOf(config.model, row, way);
+    EXPECT_LE(figures.p5_us, figures.median_us);
+    EXPECT_LE(figures.median_us, figures.p95_us);
+    EXPECT_LE(figures.ratio.low, figures.ratio.high);
+    EXPECT_STREQ(figures.verdict, "too few samples");
+    EXPECT_LT(figures.gflops, row.peak_gflops);
   }
-  EXPECT_EQ(row.Way("unfused").times.dispatches,
-            row.Way("loops").times.dispatches);
-  EXPECT_LT(row.Way("fused").times.dispatches,
-            row.Way("unfused").times.dispatches);
-  EXPECT_EQ(row.Way("single").times.dispatches, 1);
+  EXPECT_EQ(row.Way("unfused").dispatches, row.Way("loops").dispatches);
+  EXPECT_LT(row.Way("fused").dispatches, row.Way("unfused").dispatches);
+  EXPECT_EQ(row.Way("single").dispatches, 1);
   EXPECT_THAT(row.refused, testing::IsEmpty());
   EXPECT_LE(row.loss_difference, LossTolerance(config));
   EXPECT_EQ(said.back(), "sample 3 of 3");
@@ -101,11 +107,12 @@ TEST(BenchCommandTest, JsonHasTheDocumentedKeys) {
          {"unfused", "loops", "fused", "single", "single_sparse"}) {
       for (const char* key :
            {"_us", "_p5_us", "_p95_us", "_ratio", "_ratio_low", "_ratio_high",
-            "_gflops", "_peak_share"}) {
+            "_gflops", "_peak_share", "_compile_ms", "_first_step_ms"}) {
         const std::string name = absl::StrCat(way, key);
         EXPECT_TRUE(row.contains(name) && row[name].is_number()) << name;
       }
       EXPECT_TRUE(row.contains(absl::StrCat("dispatches_", way)));
+      EXPECT_EQ(row.at(absl::StrCat(way, "_verdict")), "too few samples");
     }
   }
   EXPECT_EQ(json["rows"][1]["batch"], 3);
