@@ -15,6 +15,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/cuda_occupancy.h"
 #include "compiler/lower/cuda_options.h"
+#include "compiler/own_memory.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/pipeline.h"

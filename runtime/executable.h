@@ -23,7 +23,9 @@ struct StepInfo {
   std::string op;              // "matmul"
   std::string phase;           // "forward", "loss", "backward", "update"
   std::string label;           // "matmul f32[32,784] x f32[784,128] -> ..."
+  std::vector<TensorType> operands, results;  // of an op; else none
   std::string fused_from;      // "matmul + add_bias + relu"; "" when not fused
+  std::vector<int> origins;    // see Node::origins
   std::string implementation;  // "onednn brg:avx512_core", "cpu avx3"
   bool library = false;        // runs inside oneDNN or another library
   bool in_place = false;       // a result lies in the memory of an operand

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks and measures onestep on a GPU, from a bundle of tools/gpu_bundle.sh:
 #   ./gpu_check.sh [--python PYTHON] [--seconds N] [RESULTS]
-# Device tests, the probe, tables over ways to run the step, and the peers, each
-# with a limit of its own and all of them within N seconds [460]. Every number
-# is in RESULTS [./results], a summary is printed last. A part that fails is
-# reported and does not stop the others; the exit status is 1 when a device test
-# failed or none could be run.
+# Device tests, the probe, tables over ways to run the step, the peers, and where
+# the time goes, each with a limit of its own and all of them within N seconds
+# [460]. Every number is in RESULTS [./results], a summary is printed last. A
+# part that fails is reported and does not stop the others; the exit status is 1
+# when a device test failed or none could be run.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 python=python3
@@ -25,7 +25,7 @@ mkdir -p "$results" || exit 1
 results=$(cd "$results" && pwd)
 parts=$results/parts.tsv
 : >"$parts"
-rm -f "$results"/{bench,peer}-*.json* "$results/probe.json"
+rm -f "$results"/{bench,peer,profile}*.json* "$results"/{probe,sweep}.json
 batches=32,128,512,4096
 reserve=0  # seconds that are kept for later parts
 data=()
@@ -125,6 +125,20 @@ peers() {
   done
 }
 
+# Per op and call of CUDA, by the tiers whose ops are nodes and by the best one;
+# and over the batch, for the CPU and the GPU.
+overhead() {
+  local tier
+  for tier in t0 t1; do
+    part "profile-$tier" 20 "profile-$tier.json" bin/trainer profile \
+      --device gpu --dispatch graph --tier "$tier" --json "${data[@]}"
+  done
+  part profile 20 profile.json bin/trainer profile --device gpu --json \
+    "${data[@]}"
+  part sweep 40 sweep.json bin/trainer sweep --devices cpu,gpu \
+    --batches "$batches" --json "${data[@]}"
+}
+
 runner=(env)
 { cat COMMIT; uname -a; nvidia-smi; "$python" --version; } \
   >"$results/machine.txt" 2>&1
@@ -136,8 +150,11 @@ tests_status=$?
 part probe 60 probe.json bin/trainer probe --json
 reserve=$((seconds * 2 / 5))
 tables
-reserve=0
+reserve=$((seconds / 6))
 runner=(env XLA_PYTHON_CLIENT_PREALLOCATE=false)
 peers
+reserve=0
+runner=(ours)
+overhead
 "$python" peers/gpu_summary.py "$results" | tee "$results/summary.txt"
 exit "$tests_status"

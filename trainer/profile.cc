@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/clock.h"
+#include "runtime/cupti_accounting.h"
 #include "runtime/openmp_forks.h"
 #include "runtime/status.h"
+#include "runtime/timed_cuda.h"
 #include "trainer/bandwidth.h"
 #include "trainer/peak.h"
 #include "trainer/statistics.h"
@@ -51,6 +55,8 @@ class Profiler {
   }
 
   absl::StatusOr<Profile> Run(StepSession& session, int64_t memory_bytes);
+  // `timed`: what the session calls; null: not on a GPU.
+  void OnGpu(TimedCuda* timed) { timed_ = timed; }
 
  private:
   struct Slice {
@@ -65,6 +71,8 @@ class Profiler {
   // Those that nothing else slowed.
   std::vector<const Slice*> Kept() const;
   void AddTrace(const StepTrace& trace, int w);
+  void AddGpuTrace(const StepTrace& trace);
+  absl::Status AccountCalls();
   double DispatchNs(const StepInfo& step) const;
   void AddRows(int w);
   void AddRow(int w, ProfileKind kind, StepInfo step,
@@ -75,10 +83,12 @@ class Profiler {
   const int threads_;
   const ProfileOptions& options_;
   StepSession* session_ = nullptr;
+  TimedCuda* timed_ = nullptr;
   int64_t slice_steps_ = 1;
   std::vector<Slice> slices_;
   std::vector<WorkerTimes> workers_;
   std::vector<StepTrace> kept_traces_;
+  absl::Status traced_;
   Profile profile_;
 };
 
@@ -88,14 +98,20 @@ absl::StatusOr<Profile> Profiler::Run(StepSession& session,
   const Executable& executable = session.executable();
   profile_.lowering = executable.lowering();
   profile_.workers = executable.workers();
-  if (profile_.workers == 1 && threads_ > 1) {
+  if (timed_ == nullptr && profile_.workers == 1 && threads_ > 1) {
     profile_.note = std::string(ForkRecorder::Available().message());
   }
-  ASSIGN_OR_RETURN(profile_.cost, MeasureDispatchCost());
+  if (timed_ == nullptr) {
+    ASSIGN_OR_RETURN(profile_.cost, MeasureDispatchCost());
+  }
   RETURN_IF_ERROR(session.Reset(kTimingRate));
   RETURN_IF_ERROR(WarmUp());
   RETURN_IF_ERROR(TakeSlices());
-  MeasureRoofs(memory_bytes);
+  if (timed_ == nullptr) {
+    MeasureRoofs(memory_bytes);
+  } else {
+    RETURN_IF_ERROR(AccountCalls());
+  }
   workers_.resize(profile_.workers);
   std::vector<double> undisturbed, profiled;
   for (const Slice* const slice : Kept()) {
@@ -103,7 +119,10 @@ absl::StatusOr<Profile> Profiler::Run(StepSession& session,
     profiled.push_back(slice->traced_us);
     for (const StepTrace& trace : slice->traces) {
       profile_.steps += trace.steps;
-      for (int w = 0; w < profile_.workers; ++w) AddTrace(trace, w);
+      if (timed_ != nullptr) AddGpuTrace(trace);
+      for (int w = 0; timed_ == nullptr && w < profile_.workers; ++w) {
+        AddTrace(trace, w);
+      }
       if (profile_.steps - trace.steps < options_.trace_steps) {
         kept_traces_.push_back(trace);
       }
@@ -143,7 +162,15 @@ absl::Status Profiler::TakeSlice() {
   const int64_t begin = NowNs();
   RETURN_IF_ERROR(session_->Run(slice_steps_));
   slice.us = 1e-3 * static_cast<double>(NowNs() - begin) / steps;
-  RETURN_IF_ERROR(session_->RunTraced(slice_steps_, slice.traces));
+  if (!traced_.ok()) return absl::OkStatus();
+  traced_ = session_->RunTraced(slice_steps_, slice.traces);
+  // One kernel for many steps has no calls within it.
+  if (absl::IsUnimplemented(traced_) && timed_ != nullptr) {
+    slice.traces.clear();
+    profile_.note = std::string(traced_.message());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(traced_);
   int64_t ns = 0;
   for (const StepTrace& trace : slice.traces) ns += trace.end - trace.begin;
   slice.traced_us = 1e-3 * static_cast<double>(ns) / steps;
@@ -225,6 +252,46 @@ void Profiler::AddTrace(const StepTrace& trace, int w) {
   times.run.push_back(outside / static_cast<double>(trace.steps));
 }
 
+void Profiler::AddGpuTrace(const StepTrace& trace) {
+  const StepTrace::Worker& worker = trace.workers[0];
+  workers_[0].calls.resize(worker.calls);
+  for (int64_t s = 0; s < trace.steps; ++s) {
+    for (int64_t c = 0; c < worker.calls; ++c) {
+      workers_[0].calls[c].push_back(
+          static_cast<double>(worker.at(s, c + 1) - worker.at(s, c)));
+    }
+  }
+}
+
+absl::Status Profiler::AccountCalls() {
+  const auto run = [this](CudaAccounting& accounting) -> absl::Status {
+    accounting.steps = slice_steps_ * kLeastSlices;
+    const int64_t begin = NowNs();
+    for (int64_t i = 0; i < kLeastSlices; ++i) {
+      RETURN_IF_ERROR(session_->Run(slice_steps_));
+    }
+    accounting.us = 1e-3 * static_cast<double>(NowNs() - begin);
+    return absl::OkStatus();
+  };
+  CudaAccounting& timers = profile_.accounting.emplace_back();
+  timers.source = absl::StrFormat("timers around each call, %.0f ns of each",
+                                  1e3 * timed_->cost_us());
+  timed_->Reset();
+  RETURN_IF_ERROR(run(timers));
+  timers.calls = timed_->Stats();
+
+  CudaAccounting& cupti = profile_.accounting.emplace_back();
+  cupti.source = "CUPTI, which slows each call";
+  const auto counting = CuptiAccounting::Create();
+  if (!counting.ok()) {
+    cupti.note = std::string(counting.status().message());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(run(cupti));
+  cupti.calls = (*counting)->Stats();
+  return absl::OkStatus();
+}
+
 void Profiler::MeasureRoofs(int64_t memory_bytes) {
   const int threads = profile_.workers == 1 ? threads_ : 1;
   PeakProbe peak(threads);
@@ -236,12 +303,14 @@ void Profiler::MeasureRoofs(int64_t memory_bytes) {
 
 void Profiler::AddRates(ProfileRow& row) const {
   if (row.mean_us <= 0) return;
+  // On a GPU nothing says what its roofs are.
+  const bool has_roofs = timed_ == nullptr;
   row.gflops = row.step.flops / row.mean_us * 1e-3;
   row.gbs = row.step.bytes / row.mean_us * 1e-3;
   const double least_us =
       1e-3 * std::max(row.step.flops / profile_.peak_gflops,
                       row.step.bytes / profile_.bandwidth_gbs);
-  row.roofline = least_us / row.mean_us;
+  if (has_roofs) row.roofline = least_us / row.mean_us;
 }
 
 void Profiler::AddRow(int w, ProfileKind kind, StepInfo step,
@@ -267,7 +336,7 @@ void Profiler::AddRows(int w) {
     AddRow(w, kind, std::move(step), ns);
     sum_us += profile_.rows.back().mean_us;
   };
-  for (size_t c = 0; c < steps.size(); ++c) {
+  for (size_t c = 0; c < times.calls.size(); ++c) {
     const ProfileKind kind = steps[c].kind == StepKind::kOp ? ProfileKind::kOp
                              : steps[c].kind == StepKind::kWait
                                  ? ProfileKind::kWait
@@ -280,17 +349,19 @@ void Profiler::AddRows(int w) {
     step.label = std::move(label);
     return step;
   };
-  if (profile_.workers == 1) {
+  if (profile_.workers == 1 && threads_ > 1) {
     add(ProfileKind::kForkJoin,
         named("fork and join", "OpenMP, before and after the caller's part"),
         times.fork_join);
   }
-  add(ProfileKind::kDispatch,
-      named("dispatch", absl::StrCat(steps.size(), " calls, next addresses")),
-      times.dispatch);
-  add(ProfileKind::kRun,
-      named("run", absl::StrCat("begin and end of ", slice_steps_, " steps")),
-      times.run);
+  if (timed_ == nullptr) {
+    add(ProfileKind::kDispatch,
+        named("dispatch", absl::StrCat(steps.size(), " calls, next addresses")),
+        times.dispatch);
+    add(ProfileKind::kRun,
+        named("run", absl::StrCat("begin and end of ", slice_steps_, " steps")),
+        times.run);
+  }
   AddRow(w, ProfileKind::kUnaccounted,
          named("unaccounted", "the undisturbed step less all of these"),
          {1e3 * (profile_.undisturbed_us - sum_us)});
@@ -323,14 +394,23 @@ absl::StatusOr<Profile> ProfileStep(const ModelSpec& model,
                                     const CompileOptions& compile,
                                     const Dataset& data,
                                     const ProfileOptions& options) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<StepSession> session,
-      StepSession::Create(model, optimizer, compile, data, options.batch));
+  CompileOptions timed_compile = compile;
+  std::optional<TimedCuda> timed;
+  if (compile.device == Device::kGpu) {
+    CudaApi* const cuda = compile.cuda.cuda;
+    timed.emplace(cuda == nullptr ? RealCuda() : *cuda);
+    timed_compile.cuda.cuda = &*timed;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<StepSession> session,
+                   StepSession::Create(model, optimizer, timed_compile, data,
+                                       options.batch));
   // What a step touches: its values, the params, and the rows it fetches.
   const int64_t memory = session->executable().arena_bytes() +
                          4 * model.num_parameters() +
                          options.batch * model.features();
-  return Profiler(compile, options).Run(*session, memory);
+  Profiler profiler(compile, options);
+  if (timed) profiler.OnGpu(&*timed);
+  return profiler.Run(*session, memory);
 }
 
 }  // namespace onestep

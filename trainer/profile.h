@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/cuda_call_stats.h"
 #include "runtime/dispatch_cost.h"
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
@@ -23,7 +24,7 @@ enum class ProfileKind : uint8_t {
   kForkJoin,     // OpenMP: before the caller's own part runs, and after it
   kDispatch,     // calls made, addresses moved on between steps
   kRun,          // begin and end of a run of many steps
-  kUnaccounted,  // may be below 0, by noise
+  kUnaccounted,  // may be below 0: by noise, on a GPU where nodes overlap
 };
 const char* ToString(ProfileKind kind);
 
@@ -36,6 +37,15 @@ struct ProfileRow {
   // 0: not counted.
   double gflops = 0, gbs = 0;
   double roofline = 0;  // share of what the roofs below allow
+};
+
+// What was asked of CUDA while steps ran undisturbed.
+struct CudaAccounting {
+  std::string source;  // "timers around each call", "CUPTI"
+  std::string note;    // why there is nothing; "": there is
+  std::vector<CudaCallStats> calls;
+  int64_t steps = 0;
+  double us = 0;  // of all these steps
 };
 
 struct Profile {
@@ -52,6 +62,7 @@ struct Profile {
   // The roofs of one worker: multiply-adds in registers, and a copy within as
   // much memory as the step uses. 0: unknown.
   double peak_gflops = 0, bandwidth_gbs = 0;
+  std::vector<CudaAccounting> accounting;  // on a GPU
   std::string note;  // what could not be seen, and why; "": nothing
 };
 
@@ -63,6 +74,9 @@ struct ProfileOptions {
   int64_t trace_steps = 0;
 };
 
+// On a GPU the rows are its own times, by events, of calls that the host waits
+// for; undisturbed nothing waits.
+//
 // Compiles the step as `compile` says, warms it up, and takes slices of it,
 // undisturbed and traced in turn. Slices that took half as long again as the
 // median one are left out: something else had the core.

@@ -71,6 +71,11 @@ StepInfo Describe(const MemoryPlan& plan, Node& node) {
   info.op = node.def().name;
   info.phase = ToString(node.phase);
   info.fused_from = absl::StrJoin(node.fused_from, " + ");
+  info.origins = node.origins;
+  for (const Value& operand : node.operands) {
+    info.operands.push_back(operand.type());
+  }
+  info.results = node.types;
   std::vector<Value> results;
   for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
     results.push_back(node.result(r));
