@@ -23,27 +23,41 @@ bool IsPartOf(const Node& part, const Node& fused) {
          });
 }
 
-struct Groups {
+bool IsOp(const Node& node) {
+  return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
+}
+
+struct Fusion {
   std::vector<DotGroup> before, after;
-  Json json = Json::array();
+  Json groups = Json::array(), steps = Json::array();
 };
 
-Groups FindGroups(const Graph& before, const Graph& after) {
-  Groups groups;
-  for (const auto& fused : after.nodes()) {
+Fusion FindFusion(const Graph& before, const Graph& after) {
+  Fusion fusion;
+  for (const auto& step : after.nodes()) {
+    if (!IsOp(*step)) continue;
     std::vector<const Node*> parts;
+    Json unfused = Json::array();
+    int op = 0;
     for (const auto& node : before.nodes()) {
-      if (IsPartOf(*node, *fused)) parts.push_back(node.get());
+      if (!IsOp(*node)) continue;
+      if (IsPartOf(*node, *step)) {
+        parts.push_back(node.get());
+        unfused.push_back(op);
+      }
+      ++op;
     }
+    const std::string name = step->def().name;
+    fusion.steps.push_back({{"op", name}, {"unfused", std::move(unfused)}});
     if (parts.size() < 2) continue;
     const std::string label =
-        absl::StrCat(groups.json.size() + 1, ": ", fused->def().name);
-    groups.before.push_back({label, std::move(parts)});
-    groups.after.push_back({label, {fused.get()}});
-    groups.json.push_back({{"name", fused->def().name},
-                           {"from", absl::StrJoin(fused->fused_from, " + ")}});
+        absl::StrCat(fusion.groups.size() + 1, ": ", name);
+    fusion.before.push_back({label, std::move(parts)});
+    fusion.after.push_back({label, {step.get()}});
+    fusion.groups.push_back(
+        {{"name", name}, {"from", absl::StrJoin(step->fused_from, " + ")}});
   }
-  return groups;
+  return fusion;
 }
 
 // The element itself, which can stand in a page.
@@ -63,10 +77,8 @@ absl::StatusOr<Graph> UnfusedGraph(
 }
 
 int64_t CountOps(const Graph& graph) {
-  return std::count_if(
-      graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
-        return !node->def().Has(kLeaf) && node->kind != OpKind::kConstant;
-      });
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [](const auto& node) { return IsOp(*node); });
 }
 
 absl::StatusOr<Json> GraphPictures(
@@ -75,15 +87,16 @@ absl::StatusOr<Json> GraphPictures(
   ASSIGN_OR_RETURN(const Graph before,
                    UnfusedGraph(std::move(textbook), disabled_passes));
   const Graph& after = compiled.graph;
-  const Groups groups = FindGroups(before, after);
+  Fusion fusion = FindFusion(before, after);
   Json json = {{"before", nullptr},
                {"after", nullptr},
                {"note", ""},
                {"unfused_ops", CountOps(before)},
                {"fused_steps", compiled.executable->steps().size()},
-               {"groups", groups.json}};
-  const auto before_svg = DotToSvg(PrintDot(before, groups.before), dot);
-  const auto after_svg = DotToSvg(PrintDot(after, groups.after), dot);
+               {"groups", std::move(fusion.groups)},
+               {"steps", std::move(fusion.steps)}};
+  const auto before_svg = DotToSvg(PrintDot(before, fusion.before), dot);
+  const auto after_svg = DotToSvg(PrintDot(after, fusion.after), dot);
   if (before_svg.ok() && after_svg.ok()) {
     json["before"] = WithoutProlog(*before_svg);
     json["after"] = WithoutProlog(*after_svg);

@@ -24,7 +24,9 @@ int64_t CountOps(const Graph& graph);
 // that became one:
 //   {"before": "<svg ...", "after": "<svg ...", "note": "",
 //    "unfused_ops": 24, "fused_steps": 8,
-//    "groups": [{"name": "matmul", "from": "matmul + add_bias + relu"}, ...]}
+//    "groups": [{"name": "matmul", "from": "matmul + add_bias + relu"}, ...],
+//    "steps": [{"op": "matmul", "unfused": [4, 5, 6]}, ...]}
+// A step's `unfused` are the positions among the unfused ops of those it does.
 // Without pictures, which the program `dot` draws, they are null and the note
 // says why. REQUIRES: `compiled` was made of `textbook`, with fusion.
 absl::StatusOr<nlohmann::ordered_json> GraphPictures(

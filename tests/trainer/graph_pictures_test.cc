@@ -34,6 +34,17 @@ TEST(GraphPicturesTest, GroupsTheOpsThatBecameOne) {
   EXPECT_GT(json["unfused_ops"], json["fused_steps"]);
 }
 
+TEST(GraphPicturesTest, FindsEachUnfusedOpInOneStep) {
+  ASSERT_OK_AND_ASSIGN(const Json json, Pictures({}, "no-such-dot"));
+  EXPECT_EQ(json["steps"].size(), json["fused_steps"]);
+  EXPECT_EQ(json["steps"][1], Json({{"op", "matmul"}, {"unfused", {4, 5, 6}}}));
+  std::vector<int> seen(json["unfused_ops"], 0);
+  for (const Json& step : json["steps"]) {
+    for (const int op : step["unfused"]) ++seen[op];
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+}
+
 TEST(GraphPicturesTest, WithoutTheProgramThePicturesAreNullAndANoteSaysWhy) {
   ASSERT_OK_AND_ASSIGN(const Json json, Pictures({}, "no-such-dot"));
   EXPECT_TRUE(json["before"].is_null());

@@ -45,17 +45,20 @@ function xAxis(axis, at, top, bottom, width) {
   const widths = labels.map((label) => 7 * label.length);
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => svg("path", {
-        class: "grid", d: `M${at(tick)} ${top}V${bottom}`})),
+        class: "grid", "data-x": tick, "data-at": at(tick),
+        d: `M${at(tick)} ${top}V${bottom}`})),
       labelled(axis.ticks.map(at), widths).map((i) => text(
-          Math.max(at(axis.ticks[i]), widths[i] / 2), bottom + 16, "tick",
-          labels[i], "middle")),
+          Math.min(Math.max(at(axis.ticks[i]), widths[i] / 2),
+                   width - widths[i] / 2),
+          bottom + 16, "tick", labels[i], "middle")),
       text(width, bottom + 36, "title", axis.title, "end"));
 }
 
 function yAxis(axis, at, left, right) {
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => [
-        svg("path", {class: "grid", d: `M${left} ${at(tick)}H${right}`}),
+        svg("path", {class: "grid", "data-y": tick, "data-at": at(tick),
+                     d: `M${left} ${at(tick)}H${right}`}),
         text(left - 6, at(tick) + 4, "tick", axis.format(tick), "end")]),
       text(0, 12, "title", axis.title));
 }
@@ -95,7 +98,8 @@ function drawName({name, aside, note}, y, room, noteRoom) {
   const rest = room - 8.5 * name.length - 8;
   return [
     svg("text", {x: 0, y: y + 13, class: "name"}, name, aside
-        ? svg("tspan", {class: "aside"}, `  ${fit(aside, rest, 11)}`) : null),
+        ? svg("tspan", {class: "aside", dx: name ? 8 : 0},
+              fit(aside, rest, 11)) : null),
     note ? text(0, y + 28, "note", fit(note, noteRoom, 11)) : null];
 }
 
@@ -107,9 +111,8 @@ function drawBar(row, r, y, {wide, left, at, width}) {
   const parts = row.parts.map((part) => {
     const x = at(sum), size = Math.max(0, at(sum + part.value) - x);
     sum += Math.max(0, part.value);
-    const names = [part.name, part.name[0]];
-    const inside = row.parts.length > 1
-        ? names.find((name) => 7.5 * name.length + 6 <= size) : null;
+    const inside = row.parts.length > 1 && [part.name, part.short].find(
+        (name) => name && 7.5 * name.length + 6 <= size);
     return svg("g", {class: `point ${part.cls}`, "data-label": part.label,
                      "data-row": r, "data-at": x + size / 2,
                      "data-value": part.value, ...part.data},
@@ -128,7 +131,7 @@ function drawBar(row, r, y, {wide, left, at, width}) {
 function drawBars(rows, axis, width) {
   const wide = width >= 640;
   const names = Math.max(...rows.map((row) => row.note ? Infinity :
-      8.5 * row.name.length + 24));
+      8.5 * row.name.length + 7 * (row.aside ?? "").length + 32));
   const left = wide ? Math.min(320, 0.42 * width, names) : 0;
   const right = wide ? width - 110 : width - 12;
   const unit = axis.unit ?? 1;
@@ -136,7 +139,8 @@ function drawBars(rows, axis, width) {
                             Math.max(2, (right - left) / 110))
       .map((tick) => tick * unit);
   const at = scale([0, ticks.at(-1)], [left + 1, right], false);
-  const heightOf = (row) => wide ? (row.note ? 38 : 26) : (row.note ? 62 : 46);
+  const heightOf = ({note, space = 0}) =>
+      space + (wide ? (note ? 38 : 26) : (note ? 62 : 44));
   const top = 4;
   const bottom = rows.reduce((sum, row) => sum + heightOf(row), top) + 2;
   let y = top;
@@ -150,9 +154,9 @@ function drawBars(rows, axis, width) {
       bars);
 }
 
-// Bars {name, aside, note, text, parts}, a part being {name, value, cls,
-// label, data}; of the axis {title, format, max, unit}: ticks are round in
-// units.
+// Bars {name, aside, note, text, space, parts}, with `space` pixels more below
+// it, and parts {name, short, value, cls, label, data} over an axis {title,
+// format, max, unit}: its ticks are round in units.
 function barChart(options, key, rows, axis, data) {
   return chart(options, key, (width) => drawBars(rows, axis, width), data);
 }

@@ -55,7 +55,7 @@ function epochLines(epochs, fields, format) {
 function epochChart(id, title, epochs, fields, format, tickFormat) {
   const series = epochLines(epochs, fields, format);
   const ys = series.flatMap((s) => s.points.map((p) => p.y));
-  if (ys.length === 0) return null;
+  if (ys.length === 0) return html("p", {}, `${title}: no value is a number.`);
   const last = epochs.at(-1).epoch;
   const step = Math.ceil(last / 20);
   const ticks = Array.from({length: Math.ceil((last - 1) / step) + 1},
@@ -93,10 +93,13 @@ const ROW_COLUMNS = [
   ["Implementation", (r) => r.implementation],
   ["Made of", (r) => r.fused_from]];
 
+const profileOf = (report, name) =>
+    report.profiles.find((profile) => profile.name === name);
 const kindName = (row) => row.kind.replace("_", " ");
 const rowName = (row) => row.kind === "op" ? row.op : kindName(row);
 const rowClass = (row) => PHASES.includes(row.phase) && row.kind === "op"
     ? row.phase : "overhead";
+const totalOf = (rows) => rows.reduce((sum, row) => sum + row.mean_us, 0);
 const workersOf = (profile) =>
     Object.values(Object.groupBy(profile.rows, (row) => row.worker));
 const barName = (profile, worker) => profile.workers > 1
@@ -111,11 +114,11 @@ function phaseBars(profile) {
       const part = rowClass(row) === "overhead" ? kindName(row) : row.phase;
       sums[part] = (sums[part] ?? 0) + row.mean_us;
     }
-    const total = Object.values(sums).reduce((a, b) => a + b, 0);
+    const total = totalOf(rows);
     return {name, text: micros(total), total,
             parts: Object.entries(sums).filter(([, us]) => us !== 0).map(
         ([part, us]) => ({
-          name: part, value: us,
+          name: part, short: part[0], value: us,
           cls: PHASES.includes(part) ? part : "overhead",
           label: `${name}, ${part}: ${micros(us)}, ` +
               `${percent(us / total)} of the step`,
@@ -136,11 +139,59 @@ function stepChart(profiles) {
                 (part) => ({bar: bar.name, ...part})))));
 }
 
+// A pair of bars per fused step: the unfused ops it does, and itself. Null when
+// the calls that were profiled are not the graph's ops.
+function fusionPairs(graph, unfused, fused) {
+  const ops = (profile) => profile.rows.filter((row) => row.kind === "op");
+  const before = ops(unfused), after = ops(fused);
+  const same = before.length === graph.unfused_ops &&
+      after.length === graph.steps.length &&
+      graph.steps.every((step, i) => step.op === after[i].op);
+  if (!same) return null;
+  const overhead = (profile) => profile.rows.filter((r) => r.kind !== "op");
+  return [
+    ...graph.steps.map((step, i) => [
+      step.op, step.unfused.map((k) => before[k]), [after[i]]]),
+    ["overhead", overhead(unfused), overhead(fused)]];
+}
+
+function fusionBars([name, before, after]) {
+  const bar = (aside, rows, title, space) => ({
+    name: title, aside, space,
+    text: micros(totalOf(rows)),
+    parts: rows.map((row) => ({
+      name: rowName(row), value: row.mean_us, cls: rowClass(row),
+      label: `${aside}, ${rowLabel(row)}`,
+      data: {"data-profile": aside, "data-op": rowName(row)}}))});
+  return [bar("unfused", before, name, -4), bar("fused", after, "", 8)];
+}
+
+function fusionChart(graph, unfused, fused) {
+  if (!unfused || !fused) return null;
+  const pairs = fusionPairs(graph, unfused, fused);
+  if (pairs === null) {
+    return html("p", {}, "The calls that were profiled are not the graph's " +
+        "ops: fused and unfused cannot be compared one by one.");
+  }
+  const bars = pairs.flatMap(fusionBars);
+  return barChart(
+      {id: "fig-fusion", title: "Each op, fused against unfused", notes: [
+        "Above, the textbook ops; below, the one op that does their work."]},
+      phaseLegend(), bars,
+      {title: "mean µs per step", format: number,
+       max: Math.max(...pairs.flatMap(([, a, b]) => [totalOf(a), totalOf(b)]))},
+      table("Each op, fused against unfused", [
+        ["Op", ([name]) => name],
+        ["Made of", ([, rows]) => rows.map(rowName).join(" + ")],
+        ["Unfused", ([, rows]) => micros(totalOf(rows)), true],
+        ["Fused", ([, , rows]) => micros(totalOf(rows)), true]], pairs));
+}
+
 function profileNotes(p) {
   const change = p.profiled_us / p.undisturbed_us - 1;
   return [
     `${p.lowering}; device ${p.device}, batch ${number(p.batch)}.`,
-    `Undisturbed ${micros(p.undisturbed_us)} per step (95 %: ` +
+    `Undisturbed ${micros(p.undisturbed_us)} per step (from ` +
         `${number(p.undisturbed_low_us)} to ${micros(p.undisturbed_high_us)}` +
         `), profiled ${micros(p.profiled_us)} ` +
         `(${change < 0 ? "" : "+"}${percent(change)}), mean of ` +
@@ -281,8 +332,8 @@ function memorySection(memory) {
 // ---- the page ----
 
 function header(report) {
-  const named = (name) => report.profiles.find((p) => p.name === name);
-  const fused = named("fused"), unfused = named("unfused");
+  const fused = profileOf(report, "fused");
+  const unfused = profileOf(report, "unfused");
   const last = report.epochs.at(-1);
   const facts = [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
@@ -307,6 +358,8 @@ function main(report) {
     training(report),
     report.profiles.length === 0 ? null : section("time",
         "Where the time goes", stepChart(report.profiles),
+        fusionChart(report.graph, profileOf(report, "unfused"),
+                    profileOf(report, "fused")),
         opCharts(report.profiles)),
     section("graph", "Graph", graphFigure(report.graph)),
     report.sweep && sweepSection(report.sweep),
