@@ -55,7 +55,8 @@ nlohmann::ordered_json SettingsToJson(const Config& config);
 
 // The settings, the data, the environment, and for each batch a row: medians
 // and ratios by "<way>_<figure>", and "raw": all that was measured, by way and
-// process start. Whatever else ends in "_us" is none of its names.
+// process start. Of a row's names those of a way's times alone end in "_us":
+// scripts go by that.
 nlohmann::ordered_json BenchToJson(const Config& config, const BenchRun& run);
 
 // The rows, the data's description and the CPU, from that. DataLoss "NAME: want

@@ -3,6 +3,9 @@
 #ifndef ONESTEP_TESTS_TRAINER_MADE_BENCH_RUN_H_
 #define ONESTEP_TESTS_TRAINER_MADE_BENCH_RUN_H_
 
+#include <cstdint>
+#include <utility>
+
 #include "runtime/cpu_info.h"
 #include "trainer/bench_run.h"
 
