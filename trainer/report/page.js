@@ -311,7 +311,8 @@ function sweepSection(sweep) {
   return section("sweep", "Batch sweep",
       html("p", {}, `${sweep.model}, ${number(sweep.rows)} rows of ` +
           `${sweep.data}, ${number(sweep.epochs)} ` +
-          `${sweep.epochs === 1 ? "epoch" : "epochs"} each. ${sweep.note}`),
+          `${sweep.epochs === 1 ? "epoch" : "epochs"} each, learning rate ` +
+          `${number(sweep.lr)}. ${sweep.note}`),
       ys.length === 0 ? html("p", {}, "No cell ran.") : sweepChart(
           "fig-sweep", "Time per epoch by batch", sweep, times,
           {title: "seconds per epoch", format: seconds, log: true,
