@@ -15,9 +15,10 @@
 #include "trainer/autotune.h"
 #include "trainer/cache.h"
 #include "trainer/calibrate.h"
-#include "trainer/data/random.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/data/split.h"
+#include "trainer/gpu_cost.h"
+#include "trainer/launch_costs.h"
 #include "trainer/step_session.h"
 
 namespace onestep {
@@ -46,16 +47,28 @@ class Adviser {
  private:
   // The ways at a batch, the fastest first; those refused go to the advice.
   absl::StatusOr<std::vector<AdvisedWay>> WaysAt(int64_t batch);
+  absl::StatusOr<std::vector<AdvisedWay>> GpuWaysAt(int64_t batch);
+  // False: refused.
+  absl::StatusOr<bool> Estimate(AdvisedWay& way);
   CompileOptions OptionsOf(const AdvisedWay& way) const;
   absl::StatusOr<Compiled> CompileWay(const AdvisedWay& way) const;
   absl::Status CheckWays();
   absl::StatusOr<double> Measure(const AdvisedWay& way, const Dataset& data);
   int64_t TrainRows() const;
+  void FindGpu();
 
   const Config& config_;
   const Progress& progress_;
+  std::optional<KeptProbe> probe_;  // of the GPU
   Advice advice_;
 };
+
+void SortByTime(std::vector<AdvisedWay>& ways) {
+  std::stable_sort(ways.begin(), ways.end(),
+                   [](const AdvisedWay& a, const AdvisedWay& b) {
+                     return a.cost.us < b.cost.us;
+                   });
+}
 
 // The train rows of a run with the default split.
 int64_t Adviser::TrainRows() const {
@@ -66,6 +79,8 @@ int64_t Adviser::TrainRows() const {
 
 CompileOptions Adviser::OptionsOf(const AdvisedWay& way) const {
   CompileOptions options = config_.compile;
+  options.device = way.device;
+  options.cuda.plan_only = probe_ && !probe_->here;
   options.dispatch = way.dispatch;
   options.threads = way.threads;
   if (way.input == InputMode::kSparse) {
@@ -83,10 +98,32 @@ absl::StatusOr<Compiled> Adviser::CompileWay(const AdvisedWay& way) const {
   return Compile(std::move(graph), OptionsOf(way));
 }
 
+absl::StatusOr<bool> Adviser::Estimate(AdvisedWay& way) {
+  progress_(absl::StrCat("estimate ", way.Flags()));
+  const absl::StatusOr<Compiled> compiled = CompileWay(way);
+  absl::Status status = compiled.status();
+  if (status.ok() && way.device == Device::kGpu) {
+    const auto cost = EstimateGpuStep(*probe_, *compiled, way.batch);
+    status = cost.status();
+    if (status.ok()) way.cost = *cost;
+  } else if (status.ok()) {
+    way.cost = EstimateStep(advice_.costs, *compiled, way.threads,
+                            static_cast<double>(config_.rows) *
+                                static_cast<double>(config_.model.features()));
+  }
+  if (absl::IsUnimplemented(status) || absl::IsUnavailable(status)) {
+    advice_.refused.push_back(
+        absl::StrCat(way.Flags(), ": ", std::string(status.message())));
+    return false;
+  }
+  RETURN_IF_ERROR(status);
+  way.epoch_seconds = way.cost.us * 1e-6 * static_cast<double>(TrainRows()) /
+                      static_cast<double>(way.batch);
+  return true;
+}
+
 absl::StatusOr<std::vector<AdvisedWay>> Adviser::WaysAt(int64_t batch) {
   std::vector<AdvisedWay> ways;
-  const double table_bytes = static_cast<double>(config_.rows) *
-                             static_cast<double>(config_.model.features());
   for (const Dispatch dispatch : {Dispatch::kOps, Dispatch::kSingle}) {
     for (const InputMode input : {InputMode::kDense, InputMode::kSparse}) {
       if (input == InputMode::kSparse && config_.density >= kSparseDensity) {
@@ -98,27 +135,31 @@ absl::StatusOr<std::vector<AdvisedWay>> Adviser::WaysAt(int64_t batch) {
         way.threads = threads;
         way.input = input;
         way.batch = batch;
-        progress_(absl::StrCat("estimate ", way.Flags()));
-        const absl::StatusOr<Compiled> compiled = CompileWay(way);
-        if (absl::IsUnimplemented(compiled.status())) {
-          advice_.refused.push_back(
-              absl::StrCat(way.Flags(), ": ", compiled.status().message()));
-          continue;
-        }
-        RETURN_IF_ERROR(compiled.status());
-        way.cost = EstimateStep(advice_.costs, *compiled, threads, table_bytes);
-        way.epoch_seconds = way.cost.us * 1e-6 *
-                            static_cast<double>(TrainRows()) /
-                            static_cast<double>(batch);
-        ways.push_back(way);
+        ASSIGN_OR_RETURN(const bool estimated, Estimate(way));
+        if (estimated) ways.push_back(way);
       }
     }
   }
+  if (probe_ && probe_->here) {
+    ASSIGN_OR_RETURN(const std::vector<AdvisedWay> gpu, GpuWaysAt(batch));
+    ways.insert(ways.end(), gpu.begin(), gpu.end());
+  }
   if (ways.empty()) return absl::UnimplementedError(advice_.refused[0]);
-  std::stable_sort(ways.begin(), ways.end(),
-                   [](const AdvisedWay& a, const AdvisedWay& b) {
-                     return a.cost.us < b.cost.us;
-                   });
+  SortByTime(ways);
+  return ways;
+}
+
+absl::StatusOr<std::vector<AdvisedWay>> Adviser::GpuWaysAt(int64_t batch) {
+  std::vector<AdvisedWay> ways;
+  for (const Dispatch dispatch : {Dispatch::kGraph, Dispatch::kSingle}) {
+    AdvisedWay way;
+    way.device = Device::kGpu;
+    way.dispatch = dispatch;
+    way.batch = batch;
+    ASSIGN_OR_RETURN(const bool estimated, Estimate(way));
+    if (estimated) ways.push_back(way);
+  }
+  SortByTime(ways);
   return ways;
 }
 
@@ -154,16 +195,24 @@ absl::Status Adviser::CheckWays() {
   return absl::OkStatus();
 }
 
+void Adviser::FindGpu() {
+  const auto devices = CudaDevices();
+  const auto probe = FindKeptProbe(config_.compile.cuda);
+  if (!devices.ok()) advice_.gpu = std::string(devices.status().message());
+  if (probe.ok()) {
+    probe_ = *probe;
+  } else if (devices.ok()) {
+    advice_.gpu = std::string(probe.status().message());
+  }
+}
+
 absl::StatusOr<Advice> Adviser::Run(bool batch_given) {
   if (batch_given && config_.batch > config_.rows) {
     return absl::InvalidArgumentError(
         absl::StrCat("--batch: want at most ", config_.rows, ", the rows, got ",
                      config_.batch));
   }
-  const auto gpus = CudaDevices();
-  advice_.gpu = gpus.ok() ? "its step was not measured; trainer bench --device "
-                            "gpu compares"
-                          : std::string(gpus.status().message());
+  FindGpu();
   ASSIGN_OR_RETURN(advice_.costs, KeptCosts(config_, progress_));
   std::vector<int64_t> batches = {config_.batch};
   if (!batch_given) {
@@ -189,6 +238,9 @@ absl::StatusOr<Advice> Adviser::Run(bool batch_given) {
       advice_.memory,
       EstimateMemory(config_.model, config_.optimizer, compiled, config_.rows,
                      TrainRows(), advice_.ways[0].batch));
+  if (probe_ && !probe_->here) {
+    ASSIGN_OR_RETURN(advice_.elsewhere, GpuWaysAt(advice_.ways[0].batch));
+  }
   if (config_.check) RETURN_IF_ERROR(CheckWays());
   return std::move(advice_);
 }
@@ -224,12 +276,33 @@ Json ToJson(const std::vector<AdvisedWay>& ways) {
   return json;
 }
 
+// The flags of the model and of what else is not the default.
+std::string ModelFlags(const Config& config) {
+  std::string flags = absl::StrCat("--model ", config.model.ToString());
+  const Config defaults;
+  if (config.model.activation != defaults.model.activation) {
+    absl::StrAppend(&flags, " --activation ", NameOf(config.model.activation));
+  }
+  if (config.model.loss != defaults.model.loss) {
+    absl::StrAppend(&flags, " --loss ", NameOf(config.model.loss));
+  }
+  if (config.optimizer.kind != defaults.optimizer.kind) {
+    absl::StrAppend(&flags, " --optimizer ", NameOf(config.optimizer.kind));
+  }
+  if (config.compile.kernels != defaults.compile.kernels) {
+    absl::StrAppend(&flags, " --kernels ", NameOf(config.compile.kernels));
+  }
+  return flags;
+}
+
 std::string LineOf(const AdvisedWay& way) {
-  std::string line =
-      absl::StrFormat("  %-8s %7d  %-6s %10.2f %10.2f %10.2f %10.2f %10.2f",
-                      NameOf(way.dispatch), way.threads, NameOf(way.input),
-                      way.cost.us, way.cost.compute_us, way.cost.memory_us,
-                      way.cost.launch_us, way.cost.transfer_us);
+  const bool gpu = way.device == Device::kGpu;
+  std::string line = absl::StrFormat(
+      "  %-4s %-8s %7s  %-6s %10.2f %10.2f %10.2f %10.2f %10.2f",
+      NameOf(way.device), NameOf(way.dispatch),
+      gpu ? "-" : absl::StrCat(way.threads), gpu ? "-" : NameOf(way.input),
+      way.cost.us, way.cost.compute_us, way.cost.memory_us, way.cost.launch_us,
+      way.cost.transfer_us);
   if (way.measured_us) {
     absl::StrAppendFormat(&line, " %10.2f %+6.0f %%", *way.measured_us,
                           100 * way.Error());
@@ -240,6 +313,10 @@ std::string LineOf(const AdvisedWay& way) {
 }  // namespace
 
 std::string AdvisedWay::Flags() const {
+  if (device == Device::kGpu) {
+    return absl::StrCat("--batch ", batch, " --device gpu --dispatch ",
+                        NameOf(dispatch));
+  }
   return absl::StrCat("--batch ", batch, " --dispatch ", NameOf(dispatch),
                       " --threads ", threads, " --input ", NameOf(input));
 }
@@ -261,6 +338,7 @@ Json ToJson(const Config& config, const Advice& advice) {
   json["batches"] = ToJson(advice.batches);
   json["refused"] = advice.refused;
   json["gpu"] = advice.gpu;
+  json["elsewhere"] = ToJson(advice.elsewhere);
   json["memory"] = ToJson(advice.memory);
   json["calibration"] = {{"seconds", advice.costs.seconds},
                          {"calls", advice.costs.calls.points()},
@@ -272,23 +350,29 @@ std::string ToText(const Config& config, const Advice& advice) {
   const AdvisedWay& best = advice.ways[0];
   std::string text = absl::StrFormat(
       "advise: %s, %s, %s, %s, %d rows of which %.0f %% of the values are not "
-      "zero\n\n  trainer --model %s %s\n\nexpected: %.2f us a step, %.3f s an "
+      "zero\n\n  trainer %s %s\n\nexpected: %.2f us a step, %.3f s an "
       "epoch\n\n",
       config.model.ToString(), NameOf(config.model.activation),
       NameOf(config.model.loss), NameOf(config.optimizer.kind), config.rows,
-      100 * config.density, config.model.ToString(), best.Flags(), best.cost.us,
+      100 * config.density, ModelFlags(config), best.Flags(), best.cost.us,
       best.epoch_seconds);
-  absl::StrAppendFormat(&text, "  %-8s %7s  %-6s %10s %10s %10s %10s %10s%s\n",
-                        "dispatch", "threads", "input", "us a step", "compute",
-                        "memory", "launches", "transfers",
-                        best.measured_us ? "   measured   error" : "");
+  absl::StrAppendFormat(
+      &text, "  %-4s %-8s %7s  %-6s %10s %10s %10s %10s %10s%s\n", "",
+      "dispatch", "threads", "input", "us a step", "compute", "memory",
+      "launches", "transfers", best.measured_us ? "   measured   error" : "");
   for (const AdvisedWay& way : advice.ways) {
     absl::StrAppend(&text, LineOf(way));
   }
   for (const std::string& refused : advice.refused) {
     absl::StrAppend(&text, "  ", refused, "\n");
   }
-  absl::StrAppend(&text, "  gpu: ", advice.gpu, "\n");
+  if (!advice.gpu.empty()) absl::StrAppend(&text, "  ", advice.gpu, "\n");
+  if (!advice.elsewhere.empty()) {
+    absl::StrAppend(&text, "  on the GPU that was probed, roughly:\n");
+    for (const AdvisedWay& way : advice.elsewhere) {
+      absl::StrAppend(&text, LineOf(way));
+    }
+  }
   if (advice.batches.size() > 1) {
     absl::StrAppend(&text, "\n   batch  s an epoch, the fastest way\n");
     for (const AdvisedWay& way : advice.batches) {

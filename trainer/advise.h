@@ -27,7 +27,8 @@ struct AdvisedWay {
   double epoch_seconds = 0;
   std::optional<double> measured_us;  // by --check, a step
 
-  // "--batch 32 --dispatch single --threads 2 --input sparse".
+  // "--batch 32 --dispatch single --threads 2 --input sparse"; of a GPU
+  // "--batch 32 --device gpu --dispatch graph".
   std::string Flags() const;
   // Of the estimate, relative to what was measured.
   double Error() const { return cost.us / *measured_us - 1; }
@@ -39,8 +40,10 @@ struct Advice {
   // The fastest way at each batch that was considered, ascending.
   std::vector<AdvisedWay> batches;
   std::vector<std::string> refused;  // "--dispatch single ...: why not"
-  std::string gpu;                   // why none was considered
-  MemoryUse memory;                  // of a run as advised
+  std::string gpu;                   // why a GPU was not considered; "": it was
+  // What a GPU that is not here, but was probed, is expected to take.
+  std::vector<AdvisedWay> elsewhere;
+  MemoryUse memory;  // of a run as advised
   MachineCosts costs;
 };
 
@@ -49,7 +52,8 @@ struct Advice {
 inline constexpr double kBatchTolerance = 0.1;
 
 // Foretells every way to train config.model on config.rows rows on this
-// machine: dispatch ops and single, threads, dense and sparse input, at the
+// machine: dispatch ops and single, threads, dense and sparse input, and a GPU
+// of which a probe was kept (gpu_cost.h), at the
 // batch that was given or, without one, at each of kAdvisedBatches, of which
 // the smallest is taken whose epoch is within kBatchTolerance of the shortest.
 // What calls cost comes from KeptCosts; nothing of the model itself is run

@@ -159,7 +159,11 @@ Json SettingsToJson(const Config& config) {
   json["optimizer"] = NameOf(config.optimizer.kind);
   json["device"] = NameOf(compile.device);
   if (compile.device == Device::kGpu) {
-    json["math"] = NameOf(compile.cuda.math);
+    const CudaOptions& cuda = compile.cuda;
+    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
+    const absl::StatusOr<CudaDevice> gpu = api.Device();
+    json["gpu"] = gpu.ok() ? gpu->ToString() : "unknown";
+    json["math"] = NameOf(cuda.math);
   } else {
     json["threads"] = compile.threads;
     json["affinity"] = ToString(compile.affinity);

@@ -67,6 +67,12 @@ Json Cache::Get(const std::string& key) const {
   return json_.contains(key) ? json_[key] : Json();
 }
 
+std::vector<std::string> Cache::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json_.items()) keys.push_back(key);
+  return keys;
+}
+
 void Cache::Put(const std::string& key, Json value) {
   if (file_.empty()) return;
   json_[key] = std::move(value);

@@ -6,6 +6,7 @@
 #define ONESTEP_TRAINER_CACHE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
@@ -19,6 +20,8 @@ class Cache {
 
   // What is kept under `key`; null: nothing.
   nlohmann::ordered_json Get(const std::string& key) const;
+  // Of everything that is kept, in the order in which it first came.
+  std::vector<std::string> Keys() const;
   // Of two runs that do so at once, one's value is lost.
   void Put(const std::string& key, nlohmann::ordered_json value);
 

@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/clock.h"
 #include "runtime/cpu_info.h"
+#include "runtime/dispatch_cost.h"
 #include "runtime/huge_pages.h"
 #include "runtime/status.h"
 #include "trainer/bandwidth.h"
@@ -31,11 +32,18 @@ using Json = nlohmann::ordered_json;
 
 // A training run's share of 60,000 rows.
 constexpr int64_t kRows = 48000;
-// How long a step is timed and then traced, in slices of which the fastest
-// counts; a long step at least so often.
-constexpr double kTimedUs = 5e3;
+// Every step comes up so often, seconds apart: what disturbs one round may
+// spare the other. Models of more parameters, whose weights take longer to draw
+// than their step to run, come up once.
+constexpr int kRounds = 2;
+constexpr int64_t kParametersOfAllRounds = 1 << 20;
+// How long a step is timed and then traced in a round, in slices of which the
+// fastest counts; a long step at least so often.
+constexpr double kTimedUs = 3e3;
 constexpr double kSliceUs = 1e3;
 constexpr int kLeastRuns = 2;
+// Of a call: the clock's reads are not exact.
+constexpr double kLeastUs = 1e-3;
 // Longer steps teach nothing new of nonzeros.
 constexpr double kSparseFlops = 2e9;
 // A primitive's fixed cost is learned from the first step at least this large.
@@ -148,17 +156,10 @@ void Append(const StepTrace& trace, CallTimes& times) {
   }
 }
 
-double ClockUs() {
-  constexpr int kReads = 1000;
-  const int64_t start = NowNs();
-  for (int i = 1; i < kReads; ++i) NowNs();
-  return MicrosSince(start) / kReads;
-}
-
 // Adds the calls of the session's step, whose times are made to add up to that
 // of the untraced step.
 absl::Status Learn(StepSession& session, int threads, double table_bytes,
-                   CallCosts& costs) {
+                   double clock_us, CallCosts& costs) {
   ASSIGN_OR_RETURN(const double step_us, TimeStep(session));
   const auto steps = static_cast<int64_t>(
       std::max<double>(kLeastRuns, std::ceil(kTimedUs / step_us)));
@@ -166,12 +167,11 @@ absl::Status Learn(StepSession& session, int threads, double table_bytes,
   RETURN_IF_ERROR(session.RunTraced(steps, traces));
   CallTimes times;
   for (const StepTrace& trace : traces) Append(trace, times);
-  const double clock_us = ClockUs();
   const std::vector<StepInfo>& infos = session.executable().steps();
   std::vector<double> us;
   for (const std::vector<double>& of_call : times.us) {
     const double traced = FasterHalf(of_call);
-    us.push_back(std::max(traced - clock_us, 0.2 * traced));
+    us.push_back(std::max({traced - clock_us, 0.2 * traced, kLeastUs}));
   }
   const double scale = step_us / std::accumulate(us.begin(), us.end(), 0.0);
   const StepContext context =
@@ -187,6 +187,21 @@ absl::Status Learn(StepSession& session, int threads, double table_bytes,
     costs.Add(CallOf(infos[i], context), call_us,
               std::min(FasterHalf(times.forks_us[i]), 0.5 * call_us));
     since_wait_us += call_us;
+  }
+  return absl::OkStatus();
+}
+
+// Runs the step in every way and learns from each.
+absl::Status LearnFrom(const Config& config, const ModelSpec& model,
+                       int64_t batch, const Dataset& data, double clock_us,
+                       CallCosts& costs) {
+  const auto table_bytes = static_cast<double>(std::ssize(data.images));
+  for (const CompileOptions& way :
+       WaysOf(config, data, TextbookFlops(model, batch))) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<StepSession> session,
+        StepSession::Create(model, config.optimizer, way, data, batch));
+    RETURN_IF_ERROR(Learn(*session, way.threads, table_bytes, clock_us, costs));
   }
   return absl::OkStatus();
 }
@@ -244,7 +259,7 @@ const std::vector<CalibrationStep>& CalibrationSteps() {
       {{12, 24, 6}, 4},
       {{48, 32, 12}, 8},
       {{96, 48, 10}, 16},
-      {{500, 48, 5}, 1},
+      {{500, 64, 5}, 1},
       {{600, 96, 12}, 32},
       {{200, 96, 24}, 64},
       {{400, 200, 100, 20}, 128},
@@ -268,10 +283,11 @@ absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
     const std::function<void(const std::string&)>& progress) {
   const int64_t start = NowNs();
+  ASSIGN_OR_RETURN(const DispatchCost dispatch, MeasureDispatchCost());
+  const double clock_us = dispatch.clock_ns * 1e-3;
   MachineCosts costs;
   PeakProbe peak(1);
   for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
-  costs.peak_gflops = peak.best_gflops();
   for (const int64_t bytes : kCopies) {
     costs.copies.push_back(
         {static_cast<double>(bytes), CopyBandwidth(1, bytes)});
@@ -283,24 +299,20 @@ absl::StatusOr<MachineCosts> Calibrate(
                          return a.widths.front() < b.widths.front();
                        });
   const Dataset all = RandomRows(kRows, widest->widths.front(), 1 << 20, 1);
-  for (const CalibrationStep& step : steps) {
-    ModelSpec model = config.model;
-    model.widths = step.widths;
-    progress(absl::StrCat("calibrate on ", model.ToString(), ", batch ",
-                          step.batch));
-    const Dataset data = RowsOf(all, step);
-    for (const CompileOptions& way :
-         WaysOf(config, data, TextbookFlops(model, step.batch))) {
-      ASSIGN_OR_RETURN(
-          const std::unique_ptr<StepSession> session,
-          StepSession::Create(model, config.optimizer, way, data, step.batch));
-      RETURN_IF_ERROR(Learn(*session, way.threads,
-                            static_cast<double>(std::ssize(data.images)),
-                            costs.calls));
+  for (int round = 1; round <= kRounds; ++round) {
+    for (const CalibrationStep& step : steps) {
+      ModelSpec model = config.model;
+      model.widths = step.widths;
+      if (round > 1 && model.num_parameters() > kParametersOfAllRounds)
+        continue;
+      progress(absl::StrCat("calibrate, round ", round, " of ", kRounds, ": ",
+                            model.ToString(), ", batch ", step.batch));
+      RETURN_IF_ERROR(LearnFrom(config, model, step.batch, RowsOf(all, step),
+                                clock_us, costs.calls));
+      peak.Sample();
     }
-    peak.Sample();
-    costs.peak_gflops = std::max(costs.peak_gflops, peak.best_gflops());
   }
+  costs.peak_gflops = peak.best_gflops();
   costs.seconds = MicrosSince(start) * 1e-6;
   return costs;
 }

@@ -28,7 +28,7 @@ std::vector<int> ThreadCounts(const Config& config);
 
 // Runs the calibration steps on made rows in every way that a step can be run
 // on the CPU, traced, with the activation, loss and optimizer of `config`, and
-// keeps the time of every call. Some 5 s on 2 cores.
+// keeps the time of every call. Some 7 s on 2 cores.
 absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
     const std::function<void(const std::string&)>& progress);

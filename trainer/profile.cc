@@ -52,6 +52,8 @@ class Profiler {
   Profiler(const CompileOptions& compile, const ProfileOptions& options)
       : threads_(compile.threads), options_(options) {
     profile_.name = options.name;
+    profile_.device = compile.device;
+    profile_.batch = options.batch;
   }
 
   absl::StatusOr<Profile> Run(StepSession& session, int64_t memory_bytes);

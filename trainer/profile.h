@@ -51,6 +51,8 @@ struct CudaAccounting {
 struct Profile {
   std::string name;  // "unfused"
   std::string lowering;
+  Device device = Device::kCpu;
+  int64_t batch = 0;
   int64_t steps = 0;  // that were profiled
   int workers = 1;
   std::vector<ProfileRow> rows;  // worker by worker, in the order of calls

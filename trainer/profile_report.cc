@@ -142,6 +142,8 @@ Json ToJson(const Profile& profile) {
   Json json;
   json["name"] = profile.name;
   json["lowering"] = profile.lowering;
+  json["device"] = NameOf(profile.device);
+  json["batch"] = profile.batch;
   json["steps"] = profile.steps;
   json["workers"] = profile.workers;
   json["undisturbed_us"] = profile.undisturbed_us;

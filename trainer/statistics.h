@@ -37,7 +37,7 @@ using Samples = std::vector<std::vector<double>>;
 // Student's t over the normal quantile and by sqrt(n / (n - 1)) (after
 // Hesterberg 2015, 3.2). With one start it speaks for that start alone.
 // Simulated with 3 starts (statistics_test.cc), a true ratio of 1 is left out
-// in 3 to 4 % of the runs; without the stretching in up to 17 %.
+// in 3 to 4 % of the runs; without the stretching in up to 19 %.
 //
 // Equal arguments give equal intervals. REQUIRES: as many in `a` as in `b`, at
 // least one start, each with at least one sample, all above 0.

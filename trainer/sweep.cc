@@ -76,6 +76,15 @@ std::vector<Column> ColumnsOf(const Config& config, const Dataset& data) {
   return columns;
 }
 
+void FillOccupancy(const Compiled& compiled, SweepCell& cell) {
+  if (!compiled.cuda) return;
+  const CudaOccupancyReport& report = compiled.cuda->occupancy;
+  cell.blocks = report.mean.blocks;
+  cell.multiprocessors = report.mean.multiprocessors_busy;
+  cell.occupancy = report.mean.occupancy;
+  cell.utilisation = report.utilisation_counter;
+}
+
 class Sweeper {
  public:
   Sweeper(const Config& config, const TrainingData& data,
@@ -96,6 +105,8 @@ class Sweeper {
   };
 
   absl::Status RunBatch(int64_t batch, const std::vector<Column>& columns);
+  // Of a GPU that is not there, from a plan; nothing when there is none.
+  void PlanOccupancy(const Column& column, SweepCell& cell) const;
   absl::Status TimeSteps(std::vector<Trial>& trials);
   absl::Status Train(const Column& column, SweepCell& cell);
   absl::Status Evaluate(const Column& column, TrainLoop& loop,
@@ -187,6 +198,23 @@ absl::Status Sweeper::Train(const Column& column, SweepCell& cell) {
   return absl::OkStatus();
 }
 
+void Sweeper::PlanOccupancy(const Column& column, SweepCell& cell) const {
+  CompileOptions compile = column.compile;
+  if (compile.device != Device::kGpu) return;
+  compile.cuda.plan_only = true;
+  absl::StatusOr<Graph> graph = BuildTrainStep(config_.model, config_.optimizer,
+                                               data_.train.rows, cell.batch);
+  if (!graph.ok()) return;
+  const absl::StatusOr<Compiled> compiled = Compile(*std::move(graph), compile);
+  if (!compiled.ok()) {
+    absl::StrAppend(&cell.refused, "; ",
+                    std::string(compiled.status().message()));
+    return;
+  }
+  FillOccupancy(*compiled, cell);
+  absl::StrAppend(&cell.refused, "; planned for ", compiled->cuda->device);
+}
+
 absl::Status Sweeper::RunBatch(int64_t batch,
                                const std::vector<Column>& columns) {
   const size_t first = sweep_.cells.size();
@@ -214,9 +242,11 @@ absl::Status Sweeper::RunBatch(int64_t batch,
                             columns[c].compile, data_.train, batch);
     if (IsRefusal(session.status())) {
       cell.refused = std::string(session.status().message());
+      PlanOccupancy(columns[c], cell);
       continue;
     }
     RETURN_IF_ERROR(session.status());
+    FillOccupancy((*session)->compiled(), cell);
     trials.push_back({&cell, *std::move(session), 1, {}});
   }
   progress_(absl::StrCat("batch ", batch, ": time steps"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,9 +26,9 @@ namespace {
 
 // All of it in this process.
 absl::StatusOr<BenchRun> BenchHere(Config config, const StatusLine& line) {
-  ASSIGN_OR_RETURN(const Dataset data,
-                   RowsToTime(config, *std::max_element(config.batches.begin(),
-                                                        config.batches.end())));
+  const int64_t most =
+      *std::max_element(config.batches.begin(), config.batches.end());
+  ASSIGN_OR_RETURN(const Dataset data, RowsToTime(config, most));
   if (config.compile.device == Device::kGpu) {
     UseKeptProbe(config.compile.cuda);
   }
