@@ -106,9 +106,8 @@ def fusion_parts(report):
         return []
 
     def parts(name, rows):
-        return [(name, row["op"] if row["kind"] == "op" else
-                 row["kind"].replace("_", " "), row["mean_us"])
-                for row in rows]
+        return [(name, row["op"] or row["kind"].replace("_", " "),
+                 row["mean_us"]) for row in rows]
 
     ops = {name: [row for row in rows if row["kind"] == "op"]
            for name, rows in profiles.items()}

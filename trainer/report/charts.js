@@ -103,14 +103,16 @@ function drawName({name, aside, note}, y, room, noteRoom) {
     note ? text(0, y + 28, "note", fit(note, noteRoom, 11)) : null];
 }
 
+// A part below 0, as noise can make it, has no length.
+const lengthOf = (parts) =>
+    parts.reduce((sum, {value}) => sum + Math.max(0, value), 0);
+
 function drawBar(row, r, y, {wide, left, at, width}) {
-  const end = at(Math.max(0, row.parts.reduce((sum, p) => sum + p.value, 0)));
   const room = wide ? left - 12 : width - 6.5 * row.text.length - 12;
   const barY = wide ? y + 3 : y + (row.note ? 36 : 20);
-  let sum = 0;
-  const parts = row.parts.map((part) => {
-    const x = at(sum), size = Math.max(0, at(sum + part.value) - x);
-    sum += Math.max(0, part.value);
+  const parts = row.parts.map((part, i) => {
+    const x = at(lengthOf(row.parts.slice(0, i)));
+    const size = at(lengthOf(row.parts.slice(0, i + 1))) - x;
     const inside = row.parts.length > 1 && [part.name, part.short].find(
         (name) => name && 7.5 * name.length + 6 <= size);
     return svg("g", {class: `point ${part.cls}`, "data-label": part.label,
@@ -118,10 +120,12 @@ function drawBar(row, r, y, {wide, left, at, width}) {
                      "data-value": part.value, ...part.data},
         svg("rect", {class: "halo", x: x - 2, y: barY - 3, width: size + 4,
                      height: 22}),
-        svg("rect", {class: "bar", x, y: barY, width: size, height: 16}),
+        svg("rect", {class: size < 4 ? "bar thin" : "bar", x, y: barY,
+                     width: size, height: 16}),
         inside ? text(x + size / 2, barY + 12, "inside", inside, "middle")
                : null);
   });
+  const end = at(lengthOf(row.parts));
   return [drawName(row, y, room, wide ? room : width),
           wide ? text(end + 6, barY + 12, "value", row.text)
                : text(width, y + 13, "value", row.text, "end"),
@@ -135,7 +139,8 @@ function drawBars(rows, axis, width) {
   const left = wide ? Math.min(320, 0.42 * width, names) : 0;
   const right = wide ? width - 110 : width - 12;
   const unit = axis.unit ?? 1;
-  const ticks = linearTicks(0, axis.max / unit,
+  const max = axis.max ?? Math.max(...rows.map((row) => lengthOf(row.parts)));
+  const ticks = linearTicks(0, (max || 1) / unit,
                             Math.max(2, (right - left) / 110))
       .map((tick) => tick * unit);
   const at = scale([0, ticks.at(-1)], [left + 1, right], false);
@@ -156,7 +161,8 @@ function drawBars(rows, axis, width) {
 
 // Bars {name, aside, note, text, space, parts}, with `space` pixels more below
 // it, and parts {name, short, value, cls, label, data} over an axis {title,
-// format, max, unit}: its ticks are round in units.
+// format, max, unit}: its ticks are round in units and reach max or, if there
+// is none, the longest bar.
 function barChart(options, key, rows, axis, data) {
   return chart(options, key, (width) => drawBars(rows, axis, width), data);
 }

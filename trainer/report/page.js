@@ -80,10 +80,15 @@ function training({epochs, test}) {
 
 // ---- profiles ----
 
+// Without the op, by which a call's label begins.
+function shapeOf({op, shape}) {
+  return op && shape.startsWith(`${op} `) ? shape.slice(op.length + 1) : shape;
+}
+
 const ROW_COLUMNS = [
   ["Worker", (r) => number(r.worker), true],
   ["Row", (r) => r.op || r.kind], ["Phase", (r) => r.phase],
-  ["Shape", (r) => r.shape], ["Mean", (r) => micros(r.mean_us), true],
+  ["Shape", shapeOf], ["Mean", (r) => micros(r.mean_us), true],
   ["Median", (r) => micros(r.median_us), true],
   ["95 % below", (r) => micros(r.p95_us), true],
   ["Share", (r) => percent(r.share), true],
@@ -96,7 +101,7 @@ const ROW_COLUMNS = [
 const profileOf = (report, name) =>
     report.profiles.find((profile) => profile.name === name);
 const kindName = (row) => row.kind.replace("_", " ");
-const rowName = (row) => row.kind === "op" ? row.op : kindName(row);
+const rowName = (row) => row.op || kindName(row);
 const rowClass = (row) => PHASES.includes(row.phase) && row.kind === "op"
     ? row.phase : "overhead";
 const totalOf = (rows) => rows.reduce((sum, row) => sum + row.mean_us, 0);
@@ -115,7 +120,7 @@ function phaseBars(profile) {
       sums[part] = (sums[part] ?? 0) + row.mean_us;
     }
     const total = totalOf(rows);
-    return {name, text: micros(total), total,
+    return {name, text: micros(total),
             parts: Object.entries(sums).filter(([, us]) => us !== 0).map(
         ([part, us]) => ({
           name: part, short: part[0], value: us,
@@ -130,8 +135,7 @@ function phaseBars(profile) {
 function stepChart(profiles) {
   const bars = profiles.flatMap(phaseBars);
   return barChart({id: "fig-step", title: "One step by phase"}, phaseLegend(),
-      bars, {title: "µs per step", format: number,
-             max: Math.max(...bars.map((bar) => bar.total))},
+      bars, {title: "µs per step", format: number},
       table("One step by phase",
             [["Step", (r) => r.bar], ["Part", (r) => r.name],
              ["Time", (r) => micros(r.value), true]],
@@ -178,8 +182,7 @@ function fusionChart(graph, unfused, fused) {
       {id: "fig-fusion", title: "Each op, fused against unfused", notes: [
         "Above, the textbook ops; below, the one op that does their work."]},
       phaseLegend(), bars,
-      {title: "mean µs per step", format: number,
-       max: Math.max(...pairs.flatMap(([, a, b]) => [totalOf(a), totalOf(b)]))},
+      {title: "mean µs per step", format: number},
       table("Each op, fused against unfused", [
         ["Op", ([name]) => name],
         ["Made of", ([, rows]) => rows.map(rowName).join(" + ")],
@@ -190,15 +193,16 @@ function fusionChart(graph, unfused, fused) {
 function profileNotes(p) {
   const change = p.profiled_us / p.undisturbed_us - 1;
   return [
-    `${p.lowering}; device ${p.device}, batch ${number(p.batch)}.`,
-    `Undisturbed ${micros(p.undisturbed_us)} per step (from ` +
+    `${p.lowering}.`,
+    `Undisturbed ${micros(p.undisturbed_us)} per step (slices: ` +
         `${number(p.undisturbed_low_us)} to ${micros(p.undisturbed_high_us)}` +
         `), profiled ${micros(p.profiled_us)} ` +
         `(${change < 0 ? "" : "+"}${percent(change)}), mean of ` +
         `${number(p.steps)} steps; reading the clock takes ` +
         `${number(p.clock_ns)} ns.`,
     `This machine's peak: ${number(p.peak_gflops)} GFLOP/s, ` +
-        `${number(p.bandwidth_gbs)} GB/s.`];
+        `${number(p.bandwidth_gbs)} GB/s.`,
+    p.note];
 }
 
 // What is said of a row below its bar.
@@ -214,7 +218,7 @@ function rowLabel(row) {
 
 function opBars(profile) {
   return profile.rows.map((row, i) => ({
-    name: rowName(row), note: row.shape,
+    name: rowName(row), note: shapeOf(row),
     aside: [row.phase, profile.workers > 1 ? `worker ${row.worker}` : ""]
         .filter(Boolean).join(", "),
     text: `${micros(row.mean_us)}  ${percent(row.share)}`,
@@ -224,16 +228,29 @@ function opBars(profile) {
                     "data-share": row.share}}]}));
 }
 
+// What the calls of CUDA took, by each way of counting them.
+function accountings({accounting = []}) {
+  return accounting.map((a) => html("details", {},
+      html("summary", {}, `Calls of CUDA by ${a.source}`),
+      a.note ? html("p", {}, a.note) : null,
+      table(`Calls of CUDA in ${number(a.steps)} steps by ${a.source}`, [
+        ["Call", (c) => c.call], ["Calls", (c) => number(c.calls), true],
+        ["Total", (c) => micros(c.total_us), true],
+        ["Average", (c) => micros(c.total_us / c.calls), true],
+        ["Share", (c) => percent(c.share), true]], a.calls)));
+}
+
 // All profiles are drawn to the same scale.
 function opCharts(profiles) {
   const max = Math.max(
       ...profiles.flatMap((p) => p.rows.map((row) => row.mean_us)));
-  return profiles.map((profile, i) => barChart(
+  return profiles.flatMap((profile, i) => [barChart(
       {id: `fig-ops-${i}`, title: `Each op, ${profile.name}`,
        notes: profileNotes(profile)},
       phaseLegend(), opBars(profile),
       {title: "mean µs per step", format: number, max},
-      table(`Each op, ${profile.name}`, ROW_COLUMNS, profile.rows)));
+      table(`Each op, ${profile.name}`, ROW_COLUMNS, profile.rows)),
+    accountings(profile)]);
 }
 
 // ---- sweep ----
@@ -294,7 +311,8 @@ function sweepSection(sweep) {
   return section("sweep", "Batch sweep",
       html("p", {}, `${sweep.model}, ${number(sweep.rows)} rows of ` +
           `${sweep.data}, ${number(sweep.epochs)} ` +
-          `${sweep.epochs === 1 ? "epoch" : "epochs"} each. ${sweep.note}`),
+          `${sweep.epochs === 1 ? "epoch" : "epochs"} each, learning rate ` +
+          `${number(sweep.lr)}. ${sweep.note}`),
       ys.length === 0 ? html("p", {}, "No cell ran.") : sweepChart(
           "fig-sweep", "Time per epoch by batch", sweep, times,
           {title: "seconds per epoch", format: seconds, log: true,
@@ -322,8 +340,8 @@ function memorySection(memory) {
       {id: "fig-memory", title: "Memory by kind", notes: [
         `${bytes(total)} in all, of which ${bytes(memory.arena_bytes)} are ` +
         "the step's arena."]},
-      null, bars, {title: "size", format: bytes, max,
-                   unit: 1024 ** bytePower(max)},
+      null, bars,
+      {title: "size", format: bytes, unit: 1024 ** bytePower(max)},
       table("Memory by kind", [["Kind", (k) => k.kind],
                                ["Bytes", (k) => String(k.bytes), true]],
             memory.kinds)));
