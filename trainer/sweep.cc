@@ -2,22 +2,21 @@
 #include "trainer/sweep.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/clock.h"
 #include "runtime/status.h"
 #include "trainer/autotune.h"
 #include "trainer/data/nonzeros.h"
-#include "trainer/data/random.h"
 #include "trainer/evaluate.h"
+#include "trainer/interrupt.h"
 #include "trainer/launch_costs.h"
 #include "trainer/peak.h"
 #include "trainer/statistics.h"
 #include "trainer/step_session.h"
+#include "trainer/timing.h"
 #include "trainer/train_loop.h"
 
 namespace onestep {
@@ -25,10 +24,8 @@ namespace {
 
 using Progress = std::function<void(const std::string&)>;
 
-// Samples of a step, each at least so long, after so much of warming up.
-constexpr int kSamples = 15;
-constexpr double kSampleUs = 5e3;
-constexpr double kWarmUs = 2e4;
+// Of each way at a batch.
+constexpr int kSamples = 9;
 // Epochs that are timed at least; the first finds the caches cold.
 constexpr int64_t kTimedEpochs = 3;
 
@@ -100,14 +97,12 @@ class Sweeper {
   struct Trial {
     SweepCell* cell;
     std::unique_ptr<StepSession> session;
-    int64_t steps = 1;  // of a sample
-    std::vector<double> us;
   };
 
   absl::Status RunBatch(int64_t batch, const std::vector<Column>& columns);
   // Of a GPU that is not there, from a plan; nothing when there is none.
   void PlanOccupancy(const Column& column, SweepCell& cell) const;
-  absl::Status TimeSteps(std::vector<Trial>& trials);
+  absl::Status TimeSteps(const std::vector<Trial>& trials);
   absl::Status Train(const Column& column, SweepCell& cell);
   absl::Status Evaluate(const Column& column, TrainLoop& loop,
                         SweepCell& cell) const;
@@ -117,36 +112,25 @@ class Sweeper {
   const TrainingData& data_;
   const Progress& progress_;
   PeakProbe peak_;
-  Random random_{/*seed=*/1};
   Sweep sweep_;
 };
 
-// Microseconds of a step.
-absl::StatusOr<double> Time(StepSession& session, int64_t steps) {
-  const int64_t start = NowNs();
-  RETURN_IF_ERROR(session.Run(steps));
-  return static_cast<double>(NowNs() - start) * 1e-3 /
-         static_cast<double>(steps);
-}
-
-absl::Status Sweeper::TimeSteps(std::vector<Trial>& trials) {
-  for (Trial& trial : trials) {
-    double spent = 0;
-    while (spent < kWarmUs) {
-      ASSIGN_OR_RETURN(const double us, Time(*trial.session, trial.steps));
-      spent += us * static_cast<double>(trial.steps);
-      trial.steps = static_cast<int64_t>(std::ceil(kSampleUs / us));
-    }
+absl::Status Sweeper::TimeSteps(const std::vector<Trial>& trials) {
+  std::vector<RunSteps> ways;
+  for (const Trial& trial : trials) {
+    ways.push_back([session = trial.session.get()](int64_t steps) {
+      return session->Run(steps);
+    });
   }
+  Timing timing(ways, config_.seed);
+  RETURN_IF_ERROR(timing.WarmUp());
   for (int i = 0; i < kSamples; ++i) {
+    RETURN_IF_ERROR(timing.Sample());
     peak_.Sample();
-    for (const int32_t t : random_.Permutation(std::ssize(trials))) {
-      Trial& trial = trials[t];
-      ASSIGN_OR_RETURN(const double us, Time(*trial.session, trial.steps));
-      trial.us.push_back(us);
-    }
   }
-  for (Trial& trial : trials) trial.cell->us_per_step = Median(trial.us);
+  for (size_t t = 0; t < trials.size(); ++t) {
+    trials[t].cell->us_per_step = Median(timing.us(t));
+  }
   return absl::OkStatus();
 }
 
@@ -179,8 +163,8 @@ absl::Status Sweeper::Train(const Column& column, SweepCell& cell) {
   std::vector<double> seconds;
   for (int64_t epoch = 1; epoch <= std::max(config_.epochs, kTimedEpochs);
        ++epoch) {
-    const absl::StatusOr<EpochResult> result =
-        loop->RunEpoch(epoch, [](int64_t, double) { return true; });
+    const absl::StatusOr<EpochResult> result = loop->RunEpoch(
+        epoch, [](int64_t, double) { return PendingSignal() == 0; });
     if (absl::IsOutOfRange(result.status())) {
       absl::StrAppend(&sweep_.note, sweep_.note.empty() ? "" : "; ",
                       cell.approach, ", batch ", cell.batch, ": ",
@@ -247,7 +231,7 @@ absl::Status Sweeper::RunBatch(int64_t batch,
     }
     RETURN_IF_ERROR(session.status());
     FillOccupancy((*session)->compiled(), cell);
-    trials.push_back({&cell, *std::move(session), 1, {}});
+    trials.push_back({&cell, *std::move(session)});
   }
   progress_(absl::StrCat("batch ", batch, ": time steps"));
   RETURN_IF_ERROR(TimeSteps(trials));
@@ -277,6 +261,7 @@ absl::StatusOr<Sweep> Sweeper::Run() {
   sweep_.data = data_.train.source;
   const std::vector<Column> columns = ColumnsOf(config_, data_.train);
   for (const int64_t batch : config_.batches) {
+    if (PendingSignal() != 0) return absl::CancelledError("stopped");
     RETURN_IF_ERROR(RunBatch(batch, columns));
   }
   FillMfu();

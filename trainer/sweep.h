@@ -72,7 +72,8 @@ struct Sweep {
 // config.devices, dispatches and input name, on the train rows of `data`.
 // With no dispatches: ops and single on a CPU, graph and single on a GPU. With
 // input auto: all dense, and cpu single also over nonzeros, where few enough
-// values are not zero. What cannot be run is a cell that says why.
+// values are not zero. What cannot be run is a cell that says why. Cancelled
+// soon after a signal that CatchSignals (interrupt.h) noted.
 // REQUIRES: config.model has widths.
 absl::StatusOr<Sweep> RunSweepCells(
     const Config& config, const TrainingData& data,

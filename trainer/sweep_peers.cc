@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/sweep_peers.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -20,8 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
 #include "trainer/numbers.h"
-
-extern char** environ;
+#include "trainer/subprocess.h"
 
 namespace onestep {
 namespace {
@@ -47,32 +42,6 @@ class TemporaryFolder {
  private:
   fs::path path_;
 };
-
-// Both of its streams go to stderr, for stdout is for the sweep's result.
-absl::Status RunProgram(std::vector<std::string> arguments) {
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    return absl::NotFoundError(absl::StrCat(
-        "--peers: cannot run ", arguments[0], ": ", std::strerror(error)));
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("--peers: ", arguments[0], " failed, with ",
-                   WIFEXITED(status) ? "exit code " : "signal ",
-                   WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
-}
 
 absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
                                                  const std::string& file,
@@ -125,11 +94,14 @@ absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
   if (folder.path().empty()) {
     return absl::UnavailableError("--peers: cannot make a temporary folder");
   }
-  RETURN_IF_ERROR(RunProgram(
-      {config.peers, "--data", config.data, "--threads",
-       absl::StrCat(config.compile.threads), "--batches",
-       absl::StrJoin(config.batches, ","), "--lr", absl::StrCat(config.lr),
-       "--seed", absl::StrCat(config.seed), "--out", folder.path().string()}));
+  RETURN_IF_ERROR(
+      RunProgram(config.peers,
+                 {"--data", config.data, "--threads",
+                  absl::StrCat(config.compile.threads), "--batches",
+                  absl::StrJoin(config.batches, ","), "--lr",
+                  absl::StrCat(config.lr), "--seed", absl::StrCat(config.seed),
+                  "--out", folder.path().string()})
+          .status());
   return ReadPeers(config, (folder.path() / "compare.json").string(), note);
 }
 

@@ -17,7 +17,8 @@ namespace onestep {
 // `note` says what about it differs from the sweep.
 //
 // NotFound: there is no such file. DataLoss: it is not what bench/compare
-// writes, or the program failed. InvalidArgument: it is of another model.
+// writes. InvalidArgument: it is of another model. The program's own failure is
+// RunProgram's (subprocess.h). REQUIRES: CatchSignals() was called.
 absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
                                                std::string& note);
 

@@ -237,12 +237,12 @@ TEST_F(PeersTest, AProgramIsRunWithTheFlagsOfTheSweep) {
                               "--lr 0.1 --seed 1 --out "));
 }
 
-TEST_F(PeersTest, AProgramThatFailsIsSaid) {
-  config_.peers = Write("compare", "#!/bin/sh\nexit 3\n");
+TEST_F(PeersTest, AProgramsFailureIsOurs) {
+  config_.peers = Write("compare", "#!/bin/sh\necho no data >&2\nexit 3\n");
   std::filesystem::permissions(config_.peers,
                                std::filesystem::perms::owner_all);
   EXPECT_THAT(PeersOf(config_, note_),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("exit code 3")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no data")));
 }
 
 TEST_F(PeersTest, AnotherModelIsRefused) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/interrupt.h"
 #include "trainer/status_line.h"
 #include "trainer/sweep_peers.h"
 
@@ -12,6 +13,7 @@ namespace onestep {
 absl::Status RunSweep(const Config& config, Console& console) {
   Config completed = config;
   ASSIGN_OR_RETURN(const TrainingData data, LoadTrainingData(completed));
+  CatchSignals();
   std::vector<SweepPeer> peers;
   std::string peers_note;
   if (!config.peers.empty()) {
