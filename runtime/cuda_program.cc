@@ -18,37 +18,6 @@ namespace {
 // indices and losses, and for whoever else uses the device.
 constexpr double kTableShare = 0.9;
 
-// How long the device takes for a node, from an idle stream to an idle one.
-class NodeTimer {
- public:
-  static absl::StatusOr<NodeTimer> Create(CudaApi& cuda,
-                                          CudaApi::Stream stream) {
-    NodeTimer timer(cuda, stream);
-    for (CudaEvent* event : {&timer.before_, &timer.after_}) {
-      ASSIGN_OR_RETURN(*event, Own<CudaEvent>(cuda, cuda.CreateEvent()));
-    }
-    return timer;
-  }
-
-  absl::StatusOr<int64_t> LaunchNs(const CudaNode& node) {
-    RETURN_IF_ERROR(cuda_->Record(before_.get(), stream_));
-    RETURN_IF_ERROR(LaunchNode(*cuda_, stream_, node));
-    RETURN_IF_ERROR(cuda_->Record(after_.get(), stream_));
-    RETURN_IF_ERROR(cuda_->WaitOnHost(after_.get()));
-    ASSIGN_OR_RETURN(const float ms,
-                     cuda_->Elapsed(before_.get(), after_.get()));
-    return std::llround(1e6 * ms);
-  }
-
- private:
-  NodeTimer(CudaApi& cuda, CudaApi::Stream stream)
-      : cuda_(&cuda), stream_(stream) {}
-
-  CudaApi* cuda_;
-  CudaApi::Stream stream_;
-  CudaEvent before_, after_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaSession>> CudaSession::Create(
@@ -317,8 +286,11 @@ absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
                                      StepTrace::Worker& trace) {
   const std::vector<CudaNode> nodes = spec_.nodes(*bindings_, 1);
   RETURN_IF_ERROR(Preload(nodes));
-  ASSIGN_OR_RETURN(NodeTimer timer,
-                   NodeTimer::Create(session_->cuda, session_->stream.get()));
+  for (CudaEvent* const event : {&before_node_, &after_node_}) {
+    if (*event) continue;
+    CudaApi& cuda = session_->cuda;
+    ASSIGN_OR_RETURN(*event, Own<CudaEvent>(cuda, cuda.CreateEvent()));
+  }
   worker_steps_ = spec_.steps;
   for (size_t i = spec_.steps.size(); i < nodes.size(); ++i) {
     StepInfo& info = worker_steps_.emplace_back();
@@ -334,12 +306,25 @@ absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
     trace.stamps.push_back(trace.end);
     for (const CudaNode& node : nodes) {
       const ScopedRange range(node.label);
-      ASSIGN_OR_RETURN(const int64_t ns, timer.LaunchNs(node));
+      ASSIGN_OR_RETURN(const int64_t ns, NodeNs(node));
       trace.stamps.push_back(trace.end += ns);
     }
     launches_ += trace.calls;
   }
   return absl::OkStatus();
+}
+
+// How long the device takes for it, from an idle stream to an idle one.
+absl::StatusOr<int64_t> CudaProgram::NodeNs(const CudaNode& node) {
+  CudaApi& cuda = session_->cuda;
+  const CudaApi::Stream stream = session_->stream.get();
+  RETURN_IF_ERROR(cuda.Record(before_node_.get(), stream));
+  RETURN_IF_ERROR(LaunchNode(cuda, stream, node));
+  RETURN_IF_ERROR(cuda.Record(after_node_.get(), stream));
+  RETURN_IF_ERROR(cuda.WaitOnHost(after_node_.get()));
+  ASSIGN_OR_RETURN(const float ms,
+                   cuda.Elapsed(before_node_.get(), after_node_.get()));
+  return std::llround(1e6 * ms);
 }
 
 absl::Status CudaProgram::ParamsToHost() {

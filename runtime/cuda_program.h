@@ -139,6 +139,7 @@ class CudaProgram : public Executable {
   absl::Status Replay(int64_t steps, int64_t times);
   absl::Status RunPersistent(int64_t first, int64_t n);
   absl::Status TraceSteps(int64_t n, int64_t count, StepTrace::Worker& trace);
+  absl::StatusOr<int64_t> NodeNs(const CudaNode& node);
   absl::Status LaunchAll(const std::vector<CudaNode>& nodes);
   absl::Status Preload(const std::vector<CudaNode>& nodes);
   std::set<int64_t> ReplaySizes(int64_t n) const;
@@ -152,7 +153,9 @@ class CudaProgram : public Executable {
   CudaPinnedMemory signals_memory_;
   std::vector<CudaNode> each_;  // of one step, when each is launched
   std::map<int64_t, CudaGraphExec> replays_;  // by steps
-  std::vector<StepInfo> worker_steps_;        // empty: not traced
+  // Of traced runs; empty before the first.
+  CudaEvent before_node_, after_node_;
+  std::vector<StepInfo> worker_steps_;
   int64_t layout_ = -1;  // of the bindings that these were made for
   int64_t steps_run_ = 0, launches_ = 0;
 };

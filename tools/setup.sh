@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what onestep is built, tested and tried with, on Debian 12, Ubuntu
-# 24.04 or later. Says and changes nothing when all of it is there.
+# 24.04 or later; with --tests what only the tests want too. Says and changes
+# nothing when all of it is there.
 set -euo pipefail
 
 packages=(
@@ -13,6 +14,14 @@ packages=(
   python3                                       # tests/check_includes.py
   graphviz dataset-fashion-mnist                # pictures of graphs, data
 )
+case $* in
+  "") ;;
+  # A browser for the report's page; Ubuntu's is a snap.
+  --tests)
+    grep -q '^ID=ubuntu' /etc/os-release ||
+      packages+=(chromium chromium-driver python3-selenium) ;;
+  *) echo "usage: $0 [--tests]" >&2; exit 2 ;;
+esac
 
 fail() {
   echo "setup.sh: $*" >&2

@@ -13,7 +13,7 @@
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/exit_code.h"
-#include "trainer/step_session.h"
+#include "trainer/measure/step_session.h"
 
 namespace onestep {
 namespace {
@@ -141,6 +141,32 @@ TEST(CudaFailuresTest, AnyCallMayFail) {
         ExpectClean(cuda);
       }
     }
+  }
+}
+
+TEST(CudaFailuresTest, AnyCallOfATracedRunMayFail) {
+  const Dataset data = RandomRows(20, 16, 3, /*seed=*/1);
+  for (const char* call : {"CreateEvent", "Elapsed", "LaunchKernel", "Record",
+                           "RunMatMul", "Synchronize", "WaitOnHost"}) {
+    SCOPED_TRACE(call);
+    EmulatedCuda cuda;
+    CompileOptions options;
+    options.device = Device::kGpu;
+    options.cuda.cuda = &cuda;
+    options.cuda.tier = CudaTier::kT0;
+    {
+      ASSERT_OK_AND_ASSIGN(
+          const auto session,
+          StepSession::Create({.widths = {16, 8, 3}}, {}, options, data, 4));
+      ASSERT_OK(session->Run(1));
+      cuda.FailAt(call, 2, absl::InternalError("injected"));
+      std::vector<StepTrace> traces;
+      EXPECT_THAT(
+          session->RunTraced(3, traces),
+          StatusIs(absl::StatusCode::kInternal, "device gpu: injected"));
+      EXPECT_FALSE(session->Run(1).ok());
+    }
+    ExpectClean(cuda);
   }
 }
 

@@ -2,7 +2,7 @@
 // The body of a script that report_test.py runs in the page: calls back with
 // what the page shows, and with what is wrong whatever it should show.
 "use strict";
-const done = arguments[0];
+const [width, done] = arguments;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const errors = [];
 const check = (right, error) => right || errors.push(error);
@@ -16,7 +16,7 @@ function checkStructure() {
   check(document.documentElement.lang === "en", "no language");
   check(all("h1").length === 1, "not one h1");
   let level = 1;
-  for (const heading of all("h1, h2, h3, h4")) {
+  for (const heading of all("h1, h2, h3, h4, h5, h6")) {
     const next = Number(heading.localName[1]);
     check(next <= level + 1 && heading.textContent.trim(),
           `heading ${heading.localName} ${heading.textContent}`);
@@ -44,7 +44,7 @@ function checkStructure() {
     check(document.querySelector(link.getAttribute("href")),
           `the contents lead nowhere: ${link.href}`);
   }
-  check(document.documentElement.scrollWidth <= innerWidth,
+  check(document.documentElement.scrollWidth <= width,
         `wider than the window: ${document.documentElement.scrollWidth}`);
 }
 
@@ -63,7 +63,8 @@ function checkContrast(selector, property, wanted) {
   for (const element of all(selector)) {
     const own = luminance(getComputedStyle(element)[property]);
     const ratio = (Math.max(own, page) + 0.05) / (Math.min(own, page) + 0.05);
-    if (!check(ratio >= wanted, `contrast of ${selector}: ${ratio}`)) return;
+    check(ratio >= wanted, `contrast of ${element.localName}.${
+        element.getAttribute("class")} ${property}: ${ratio}`);
   }
 }
 
@@ -101,8 +102,9 @@ function stateOfChart(plot) {
     return {...point.dataset, left: box.x + box.width / 2 - frame.x,
             top: box.y + box.height / 2 - frame.y, width: box.width};
   });
+  const ticks = all(".grid", drawing).map((tick) => ({...tick.dataset}));
   const rows = all("tbody tr", plot.closest("figure")).length;
-  return {points, text: textProblems(drawing), table: {rows}};
+  return {points, ticks, text: textProblems(drawing), table: {rows}};
 }
 
 // ---- pictures ----
@@ -119,7 +121,7 @@ function stateOfPicture(frame) {
     return {label: cluster.querySelector("text").textContent,
             ops: inside.map((node) => node.op)};
   });
-  check(all("script, style, image, a, foreignObject", frame).length === 0,
+  check(all("script, style, title, image, a, foreignObject", frame).length === 0,
         `${frame.id} has more than a drawing`);
   return {frames};
 }
@@ -128,7 +130,7 @@ function report() {
   checkStructure();
   checkContrast("p, h1, h2, h3, td, th, a, .tick, .note, .aside", "color", 4.5);
   checkContrast("svg .tick, svg .note, svg .aside, svg .name", "fill", 4.5);
-  checkContrast(".mark, .point:not(.overhead) > .bar", "fill", 3);
+  checkContrast(".mark, .point:not(.overhead) .bar", "fill", 3);
   const byId = (elements, state) => Object.fromEntries(elements.map(
       (element) => [(element.closest("figure .picture, figure")).id,
                     state(element)]));

@@ -58,7 +58,8 @@ def open_page(driver, path, width, height, mobile, scheme):
         {"name": "prefers-color-scheme", "value": scheme}]})
     driver.get(path.resolve().as_uri())
     driver.set_script_timeout(20)
-    return driver.execute_async_script((HERE / "page_state.js").read_text())
+    return driver.execute_async_script((HERE / "page_state.js").read_text(),
+                                       width)
 
 
 def screenshot(driver, file):
@@ -99,6 +100,27 @@ def step_parts(report):
     return {key: value for key, value in sums.items() if value != 0}
 
 
+def fusion_parts(report):
+    profiles = {p["name"]: p["rows"] for p in report["profiles"]}
+    if not {"fused", "unfused"} <= profiles.keys():
+        return []
+
+    def parts(name, rows):
+        return [(name, row["op"] or row["kind"].replace("_", " "),
+                 row["mean_us"]) for row in rows]
+
+    ops = {name: [row for row in rows if row["kind"] == "op"]
+           for name, rows in profiles.items()}
+    wanted = []
+    for i, step in enumerate(report["graph"]["steps"]):
+        wanted += parts("unfused", [ops["unfused"][k] for k in step["unfused"]])
+        wanted += parts("fused", [ops["fused"][i]])
+    for name in ("unfused", "fused"):
+        wanted += parts(name, [row for row in profiles[name]
+                               if row["kind"] != "op"])
+    return wanted
+
+
 def sweep_points(report, field):
     sweep = report["sweep"] or {"cells": [], "peers": []}
     return sorted((cell["batch"], cell[field])
@@ -137,6 +159,11 @@ def figure_errors(report, charts):
         for key, value in wanted.items():
             if not math.isclose(shown.get(key, 0), value, rel_tol=1e-9):
                 yield f"fig-step: {key} is {shown.get(key)}, want {value}"
+    yield from differences(
+        "fig-fusion",
+        [(p["profile"], p["op"], float(p["value"])) for p in
+         charts.pop("fig-fusion", {"points": []})["points"]],
+        fusion_parts(report))
     for i, profile in enumerate(report["profiles"]):
         chart = charts.pop(f"fig-ops-{i}")
         yield from differences(
@@ -194,22 +221,25 @@ def close_to_line(pairs, what):
 
 
 def geometry_errors(charts):
+    """That points and bars stand where the ticks of their axes say."""
+    logarithmic = {"fig-sweep": "xy", "fig-sweep-accuracy": "x"}
     for name, chart in charts.items():
-        points = chart["points"]
-        if "x" in points[0]:
-            x, y = ((math.log, math.log) if name == "fig-sweep" else
-                    (math.log, float) if name == "fig-sweep-accuracy" else
-                    (float, float))
+        points, ticks = chart["points"], chart["ticks"]
+        for axis, place in (("x", "left"), ("y", "top")):
+            if axis not in points[0]:
+                continue
+            value = math.log if axis in logarithmic.get(name, "") else float
+            pairs = [(value(float(p[axis])), p[place]) for p in points]
+            pairs += [(value(float(t[axis])), float(t["at"]))
+                      for t in ticks if axis in t]
+            yield from close_to_line(pairs, f"{name} {axis}")
+        if "value" in points[0]:
+            zero = float(ticks[0]["at"])
             yield from close_to_line(
-                [(x(float(p["x"])), p["left"]) for p in points], name + " x")
-            yield from close_to_line(
-                [(y(float(p["y"])), p["top"]) for p in points], name + " y")
-        else:
-            yield from close_to_line(
-                [(max(0, float(p["value"])), p["width"]) for p in points],
-                name + " width")
-        for problem in chart["text"]:
-            yield f"{name}: {problem}"
+                [(max(0, float(p["value"])), p["width"]) for p in points] +
+                [(float(t["x"]), float(t["at"]) - zero) for t in ticks],
+                f"{name} width")
+        yield from (f"{name}: {problem}" for problem in chart["text"])
 
 
 def picture_errors(graph, pictures):
@@ -236,7 +266,7 @@ def picture_errors(graph, pictures):
 
 # ---- the keyboard ----
 
-def keyboard_errors(driver, charts):
+def keyboard_errors(driver, charts, pictures):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -252,17 +282,15 @@ def keyboard_errors(driver, charts):
     at = press(Keys.TAB)
     if at["cls"] != "skip":
         yield "keyboard: Tab does not begin at the skip link"
-    reached = {}
+    reached = set()
     for _ in range(400):
         at = press(Keys.TAB)
-        if at["region"]:
-            reached[at["region"]] = True
+        if at["cls"] == "skip" or not at["figure"] and "fig-memory" in reached:
+            break
+        reached.add(at["region"])
         if not at["label"]:
-            if at["cls"] == "skip" or at["figure"] is None and reached.get(
-                    "fig-memory"):
-                break
             continue
-        reached[at["figure"]] = True
+        reached.add(at["figure"])
         labels = [p["label"] for p in charts[at["figure"]]["points"]]
         seen = []
         for _ in labels:
@@ -272,7 +300,7 @@ def keyboard_errors(driver, charts):
             at = press(Keys.ARROW_RIGHT)
         yield from differences(f"{at['figure']}: by arrow keys", seen, labels)
         press(Keys.HOME)
-    missed = [name for name in charts if name not in reached]
+    missed = [name for name in [*charts, *pictures] if name not in reached]
     if missed:
         yield f"keyboard: does not reach {missed}"
 
@@ -296,7 +324,8 @@ def page_errors(driver, path, folder):
                 *picture_errors(report["graph"], state["pictures"]),
                 *figure_errors(report, dict(state["charts"]))]
             if not mobile and scheme == "light":
-                errors += keyboard_errors(driver, state["charts"])
+                errors += keyboard_errors(driver, state["charts"],
+                                          state["pictures"])
             yield from (f"{view}: {error}" for error in errors)
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,26 +9,26 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
-#include "trainer/bench_compare.h"
-#include "trainer/bench_run.h"
-#include "trainer/bench_starts.h"
-#include "trainer/bench_text.h"
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
-#include "trainer/environment.h"
 #include "trainer/launch_costs.h"
-#include "trainer/rows_to_time.h"
+#include "trainer/measure/bench_compare.h"
+#include "trainer/measure/bench_run.h"
+#include "trainer/measure/bench_starts.h"
+#include "trainer/measure/bench_text.h"
+#include "trainer/measure/environment.h"
+#include "trainer/measure/rows_to_time.h"
+#include "trainer/measure/step_bench.h"
 #include "trainer/status_line.h"
-#include "trainer/step_bench.h"
 
 namespace onestep {
 namespace {
 
 // All of it in this process.
 absl::StatusOr<BenchRun> BenchHere(Config config, const StatusLine& line) {
-  ASSIGN_OR_RETURN(const Dataset data,
-                   RowsToTime(config, *std::max_element(config.batches.begin(),
-                                                        config.batches.end())));
+  const int64_t most =
+      *std::max_element(config.batches.begin(), config.batches.end());
+  ASSIGN_OR_RETURN(const Dataset data, RowsToTime(config, most));
   if (config.compile.device == Device::kGpu) {
     UseKeptProbe(config.compile.cuda);
   }

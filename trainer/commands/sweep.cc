@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/sweep.h"
+#include "trainer/measure/sweep.h"
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/interrupt.h"
+#include "trainer/measure/sweep_peers.h"
 #include "trainer/status_line.h"
-#include "trainer/sweep_peers.h"
 
 namespace onestep {
 

@@ -20,10 +20,13 @@
 #include "trainer/graph_report.h"
 #include "trainer/interrupt.h"
 #include "trainer/load_data.h"
+#include "trainer/measure/trace_file.h"
 #include "trainer/model_file.h"
 #include "trainer/output_dir.h"
 #include "trainer/progress.h"
-#include "trainer/trace_file.h"
+#include "trainer/report/report_page.h"
+#include "trainer/report/train_report.h"
+#include "trainer/status_line.h"
 #include "trainer/train_loop.h"
 #include "trainer/version.h"
 
@@ -94,6 +97,7 @@ class TrainCommand {
   absl::Status Save(const char* name);
   absl::Status WriteTrace();
   absl::Status Report(const absl::Status& status);
+  absl::Status WriteReport(const std::optional<EvalResult>& test);
   absl::Status Explain(const absl::Status& status) const;
   void PrintConfig();
   void PrintCompiled();
@@ -281,7 +285,32 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
                                    test->accuracy, LossText(test->loss),
                                    test->rows));
   }
+  if (!config_.report.empty()) RETURN_IF_ERROR(WriteReport(test));
   return status.ok() ? status : Explain(status);
+}
+
+absl::Status TrainCommand::WriteReport(const std::optional<EvalResult>& test) {
+  console_.Flush();
+  FinishedRun run;
+  run.epochs = epochs_;
+  if (test) {
+    run.test = {{"accuracy", test->accuracy},
+                {"loss", test->loss},
+                {"rows", test->rows}};
+  }
+  Config config = config_;
+  // Dispatch was left to the step, where only one can run it.
+  config.compile.dispatch = loop_->step().dispatch;
+  const StatusLine line("report");
+  ASSIGN_OR_RETURN(const Json report, TrainReport(config, data_, run,
+                                                  [&](const std::string& text) {
+                                                    line.Show(text);
+                                                  }));
+  RETURN_IF_ERROR(WriteTextFile(config_.report, ReportPage(report)));
+  if (!config_.json) {
+    console_.Print(absl::StrCat("report: ", config_.report, "\n"));
+  }
+  return absl::OkStatus();
 }
 
 // What the whole batches' steps asked of a GPU.

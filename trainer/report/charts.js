@@ -45,17 +45,20 @@ function xAxis(axis, at, top, bottom, width) {
   const widths = labels.map((label) => 7 * label.length);
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => svg("path", {
-        class: "grid", d: `M${at(tick)} ${top}V${bottom}`})),
+        class: "grid", "data-x": tick, "data-at": at(tick),
+        d: `M${at(tick)} ${top}V${bottom}`})),
       labelled(axis.ticks.map(at), widths).map((i) => text(
-          Math.max(at(axis.ticks[i]), widths[i] / 2), bottom + 16, "tick",
-          labels[i], "middle")),
+          Math.min(Math.max(at(axis.ticks[i]), widths[i] / 2),
+                   width - widths[i] / 2),
+          bottom + 16, "tick", labels[i], "middle")),
       text(width, bottom + 36, "title", axis.title, "end"));
 }
 
 function yAxis(axis, at, left, right) {
   return svg("g", {class: "axis"},
       axis.ticks.map((tick) => [
-        svg("path", {class: "grid", d: `M${left} ${at(tick)}H${right}`}),
+        svg("path", {class: "grid", "data-y": tick, "data-at": at(tick),
+                     d: `M${left} ${at(tick)}H${right}`}),
         text(left - 6, at(tick) + 4, "tick", axis.format(tick), "end")]),
       text(0, 12, "title", axis.title));
 }
@@ -95,30 +98,34 @@ function drawName({name, aside, note}, y, room, noteRoom) {
   const rest = room - 8.5 * name.length - 8;
   return [
     svg("text", {x: 0, y: y + 13, class: "name"}, name, aside
-        ? svg("tspan", {class: "aside"}, `  ${fit(aside, rest, 11)}`) : null),
+        ? svg("tspan", {class: "aside", dx: name ? 8 : 0},
+              fit(aside, rest, 11)) : null),
     note ? text(0, y + 28, "note", fit(note, noteRoom, 11)) : null];
 }
 
+// A part below 0, as noise can make it, has no length.
+const lengthOf = (parts) =>
+    parts.reduce((sum, {value}) => sum + Math.max(0, value), 0);
+
 function drawBar(row, r, y, {wide, left, at, width}) {
-  const end = at(Math.max(0, row.parts.reduce((sum, p) => sum + p.value, 0)));
   const room = wide ? left - 12 : width - 6.5 * row.text.length - 12;
   const barY = wide ? y + 3 : y + (row.note ? 36 : 20);
-  let sum = 0;
-  const parts = row.parts.map((part) => {
-    const x = at(sum), size = Math.max(0, at(sum + part.value) - x);
-    sum += Math.max(0, part.value);
-    const names = [part.name, part.name[0]];
-    const inside = row.parts.length > 1
-        ? names.find((name) => 7.5 * name.length + 6 <= size) : null;
+  const parts = row.parts.map((part, i) => {
+    const x = at(lengthOf(row.parts.slice(0, i)));
+    const size = at(lengthOf(row.parts.slice(0, i + 1))) - x;
+    const inside = row.parts.length > 1 && [part.name, part.short].find(
+        (name) => name && 7.5 * name.length + 6 <= size);
     return svg("g", {class: `point ${part.cls}`, "data-label": part.label,
                      "data-row": r, "data-at": x + size / 2,
                      "data-value": part.value, ...part.data},
         svg("rect", {class: "halo", x: x - 2, y: barY - 3, width: size + 4,
                      height: 22}),
-        svg("rect", {class: "bar", x, y: barY, width: size, height: 16}),
+        svg("rect", {class: size < 4 ? "bar thin" : "bar", x, y: barY,
+                     width: size, height: 16}),
         inside ? text(x + size / 2, barY + 12, "inside", inside, "middle")
                : null);
   });
+  const end = at(lengthOf(row.parts));
   return [drawName(row, y, room, wide ? room : width),
           wide ? text(end + 6, barY + 12, "value", row.text)
                : text(width, y + 13, "value", row.text, "end"),
@@ -128,15 +135,17 @@ function drawBar(row, r, y, {wide, left, at, width}) {
 function drawBars(rows, axis, width) {
   const wide = width >= 640;
   const names = Math.max(...rows.map((row) => row.note ? Infinity :
-      8.5 * row.name.length + 24));
+      8.5 * row.name.length + 7 * (row.aside ?? "").length + 32));
   const left = wide ? Math.min(320, 0.42 * width, names) : 0;
   const right = wide ? width - 110 : width - 12;
   const unit = axis.unit ?? 1;
-  const ticks = linearTicks(0, axis.max / unit,
+  const max = axis.max ?? Math.max(...rows.map((row) => lengthOf(row.parts)));
+  const ticks = linearTicks(0, (max || 1) / unit,
                             Math.max(2, (right - left) / 110))
       .map((tick) => tick * unit);
   const at = scale([0, ticks.at(-1)], [left + 1, right], false);
-  const heightOf = (row) => wide ? (row.note ? 38 : 26) : (row.note ? 62 : 46);
+  const heightOf = ({note, space = 0}) =>
+      space + (wide ? (note ? 38 : 26) : (note ? 62 : 44));
   const top = 4;
   const bottom = rows.reduce((sum, row) => sum + heightOf(row), top) + 2;
   let y = top;
@@ -150,9 +159,10 @@ function drawBars(rows, axis, width) {
       bars);
 }
 
-// Bars {name, aside, note, text, parts}, a part being {name, value, cls,
-// label, data}; of the axis {title, format, max, unit}: ticks are round in
-// units.
+// Bars {name, aside, note, text, space, parts}, with `space` pixels more below
+// it, and parts {name, short, value, cls, label, data} over an axis {title,
+// format, max, unit}: its ticks are round in units and reach max or, if there
+// is none, the longest bar.
 function barChart(options, key, rows, axis, data) {
   return chart(options, key, (width) => drawBars(rows, axis, width), data);
 }

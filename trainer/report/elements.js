@@ -74,11 +74,12 @@ function logTicks(low, high) {
   return all.slice(Math.max(first, 0), Math.max(last, first + 1) + 1);
 }
 
-// Maps the ends of `domain` to those of `range`.
+// Maps the ends of `domain` to those of `range`, a single value to its middle.
 function scale(domain, range, log) {
   const [low, high] = log ? domain.map(Math.log) : domain;
   return (value) => {
-    const at = ((log ? Math.log(value) : value) - low) / (high - low || 1);
-    return range[0] + at * (range[1] - range[0]);
+    const share = high === low
+        ? 0.5 : ((log ? Math.log(value) : value) - low) / (high - low);
+    return range[0] + share * (range[1] - range[0]);
   };
 }

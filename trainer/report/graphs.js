@@ -87,6 +87,7 @@ function graphFigure(graph) {
     if (pictures.length === 0) return name(group);
     const made = html("button", {type: "button"}, `Show ${name(group)}`);
     made.addEventListener("click", () => {
+      pictures[0].body.scrollIntoView();
       for (const {show} of pictures) show(graph.groups.indexOf(group));
     });
     return made;

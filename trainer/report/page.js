@@ -55,7 +55,7 @@ function epochLines(epochs, fields, format) {
 function epochChart(id, title, epochs, fields, format, tickFormat) {
   const series = epochLines(epochs, fields, format);
   const ys = series.flatMap((s) => s.points.map((p) => p.y));
-  if (ys.length === 0) return null;
+  if (ys.length === 0) return html("p", {}, `${title}: no value is a number.`);
   const last = epochs.at(-1).epoch;
   const step = Math.ceil(last / 20);
   const ticks = Array.from({length: Math.ceil((last - 1) / step) + 1},
@@ -80,10 +80,15 @@ function training({epochs, test}) {
 
 // ---- profiles ----
 
+// Without the op, by which a call's label begins.
+function shapeOf({op, shape}) {
+  return op && shape.startsWith(`${op} `) ? shape.slice(op.length + 1) : shape;
+}
+
 const ROW_COLUMNS = [
   ["Worker", (r) => number(r.worker), true],
   ["Row", (r) => r.op || r.kind], ["Phase", (r) => r.phase],
-  ["Shape", (r) => r.shape], ["Mean", (r) => micros(r.mean_us), true],
+  ["Shape", shapeOf], ["Mean", (r) => micros(r.mean_us), true],
   ["Median", (r) => micros(r.median_us), true],
   ["95 % below", (r) => micros(r.p95_us), true],
   ["Share", (r) => percent(r.share), true],
@@ -93,10 +98,13 @@ const ROW_COLUMNS = [
   ["Implementation", (r) => r.implementation],
   ["Made of", (r) => r.fused_from]];
 
+const profileOf = (report, name) =>
+    report.profiles.find((profile) => profile.name === name);
 const kindName = (row) => row.kind.replace("_", " ");
-const rowName = (row) => row.kind === "op" ? row.op : kindName(row);
+const rowName = (row) => row.op || kindName(row);
 const rowClass = (row) => PHASES.includes(row.phase) && row.kind === "op"
     ? row.phase : "overhead";
+const totalOf = (rows) => rows.reduce((sum, row) => sum + row.mean_us, 0);
 const workersOf = (profile) =>
     Object.values(Object.groupBy(profile.rows, (row) => row.worker));
 const barName = (profile, worker) => profile.workers > 1
@@ -111,11 +119,11 @@ function phaseBars(profile) {
       const part = rowClass(row) === "overhead" ? kindName(row) : row.phase;
       sums[part] = (sums[part] ?? 0) + row.mean_us;
     }
-    const total = Object.values(sums).reduce((a, b) => a + b, 0);
-    return {name, text: micros(total), total,
+    const total = totalOf(rows);
+    return {name, text: micros(total),
             parts: Object.entries(sums).filter(([, us]) => us !== 0).map(
         ([part, us]) => ({
-          name: part, value: us,
+          name: part, short: part[0], value: us,
           cls: PHASES.includes(part) ? part : "overhead",
           label: `${name}, ${part}: ${micros(us)}, ` +
               `${percent(us / total)} of the step`,
@@ -127,8 +135,7 @@ function phaseBars(profile) {
 function stepChart(profiles) {
   const bars = profiles.flatMap(phaseBars);
   return barChart({id: "fig-step", title: "One step by phase"}, phaseLegend(),
-      bars, {title: "µs per step", format: number,
-             max: Math.max(...bars.map((bar) => bar.total))},
+      bars, {title: "µs per step", format: number},
       table("One step by phase",
             [["Step", (r) => r.bar], ["Part", (r) => r.name],
              ["Time", (r) => micros(r.value), true]],
@@ -136,18 +143,66 @@ function stepChart(profiles) {
                 (part) => ({bar: bar.name, ...part})))));
 }
 
+// A pair of bars per fused step: the unfused ops it does, and itself. Null when
+// the calls that were profiled are not the graph's ops.
+function fusionPairs(graph, unfused, fused) {
+  const ops = (profile) => profile.rows.filter((row) => row.kind === "op");
+  const before = ops(unfused), after = ops(fused);
+  const same = before.length === graph.unfused_ops &&
+      after.length === graph.steps.length &&
+      graph.steps.every((step, i) => step.op === after[i].op);
+  if (!same) return null;
+  const overhead = (profile) => profile.rows.filter((r) => r.kind !== "op");
+  return [
+    ...graph.steps.map((step, i) => [
+      step.op, step.unfused.map((k) => before[k]), [after[i]]]),
+    ["overhead", overhead(unfused), overhead(fused)]];
+}
+
+function fusionBars([name, before, after]) {
+  const bar = (aside, rows, title, space) => ({
+    name: title, aside, space,
+    text: micros(totalOf(rows)),
+    parts: rows.map((row) => ({
+      name: rowName(row), value: row.mean_us, cls: rowClass(row),
+      label: `${aside}, ${rowLabel(row)}`,
+      data: {"data-profile": aside, "data-op": rowName(row)}}))});
+  return [bar("unfused", before, name, -4), bar("fused", after, "", 8)];
+}
+
+function fusionChart(graph, unfused, fused) {
+  if (!unfused || !fused) return null;
+  const pairs = fusionPairs(graph, unfused, fused);
+  if (pairs === null) {
+    return html("p", {}, "The calls that were profiled are not the graph's " +
+        "ops: fused and unfused cannot be compared one by one.");
+  }
+  const bars = pairs.flatMap(fusionBars);
+  return barChart(
+      {id: "fig-fusion", title: "Each op, fused against unfused", notes: [
+        "Above, the textbook ops; below, the one op that does their work."]},
+      phaseLegend(), bars,
+      {title: "mean µs per step", format: number},
+      table("Each op, fused against unfused", [
+        ["Op", ([name]) => name],
+        ["Made of", ([, rows]) => rows.map(rowName).join(" + ")],
+        ["Unfused", ([, rows]) => micros(totalOf(rows)), true],
+        ["Fused", ([, , rows]) => micros(totalOf(rows)), true]], pairs));
+}
+
 function profileNotes(p) {
   const change = p.profiled_us / p.undisturbed_us - 1;
   return [
-    `${p.lowering}; device ${p.device}, batch ${number(p.batch)}.`,
-    `Undisturbed ${micros(p.undisturbed_us)} per step (95 %: ` +
+    `${p.lowering}.`,
+    `Undisturbed ${micros(p.undisturbed_us)} per step (slices: ` +
         `${number(p.undisturbed_low_us)} to ${micros(p.undisturbed_high_us)}` +
         `), profiled ${micros(p.profiled_us)} ` +
         `(${change < 0 ? "" : "+"}${percent(change)}), mean of ` +
         `${number(p.steps)} steps; reading the clock takes ` +
         `${number(p.clock_ns)} ns.`,
     `This machine's peak: ${number(p.peak_gflops)} GFLOP/s, ` +
-        `${number(p.bandwidth_gbs)} GB/s.`];
+        `${number(p.bandwidth_gbs)} GB/s.`,
+    p.note];
 }
 
 // What is said of a row below its bar.
@@ -163,7 +218,7 @@ function rowLabel(row) {
 
 function opBars(profile) {
   return profile.rows.map((row, i) => ({
-    name: rowName(row), note: row.shape,
+    name: rowName(row), note: shapeOf(row),
     aside: [row.phase, profile.workers > 1 ? `worker ${row.worker}` : ""]
         .filter(Boolean).join(", "),
     text: `${micros(row.mean_us)}  ${percent(row.share)}`,
@@ -173,16 +228,29 @@ function opBars(profile) {
                     "data-share": row.share}}]}));
 }
 
+// What the calls of CUDA took, by each way of counting them.
+function accountings({accounting = []}) {
+  return accounting.map((a) => html("details", {},
+      html("summary", {}, `Calls of CUDA by ${a.source}`),
+      a.note ? html("p", {}, a.note) : null,
+      table(`Calls of CUDA in ${number(a.steps)} steps by ${a.source}`, [
+        ["Call", (c) => c.call], ["Calls", (c) => number(c.calls), true],
+        ["Total", (c) => micros(c.total_us), true],
+        ["Average", (c) => micros(c.total_us / c.calls), true],
+        ["Share", (c) => percent(c.share), true]], a.calls)));
+}
+
 // All profiles are drawn to the same scale.
 function opCharts(profiles) {
   const max = Math.max(
       ...profiles.flatMap((p) => p.rows.map((row) => row.mean_us)));
-  return profiles.map((profile, i) => barChart(
+  return profiles.flatMap((profile, i) => [barChart(
       {id: `fig-ops-${i}`, title: `Each op, ${profile.name}`,
        notes: profileNotes(profile)},
       phaseLegend(), opBars(profile),
       {title: "mean µs per step", format: number, max},
-      table(`Each op, ${profile.name}`, ROW_COLUMNS, profile.rows)));
+      table(`Each op, ${profile.name}`, ROW_COLUMNS, profile.rows)),
+    accountings(profile)]);
 }
 
 // ---- sweep ----
@@ -243,7 +311,8 @@ function sweepSection(sweep) {
   return section("sweep", "Batch sweep",
       html("p", {}, `${sweep.model}, ${number(sweep.rows)} rows of ` +
           `${sweep.data}, ${number(sweep.epochs)} ` +
-          `${sweep.epochs === 1 ? "epoch" : "epochs"} each. ${sweep.note}`),
+          `${sweep.epochs === 1 ? "epoch" : "epochs"} each, learning rate ` +
+          `${number(sweep.lr)}. ${sweep.note}`),
       ys.length === 0 ? html("p", {}, "No cell ran.") : sweepChart(
           "fig-sweep", "Time per epoch by batch", sweep, times,
           {title: "seconds per epoch", format: seconds, log: true,
@@ -271,8 +340,8 @@ function memorySection(memory) {
       {id: "fig-memory", title: "Memory by kind", notes: [
         `${bytes(total)} in all, of which ${bytes(memory.arena_bytes)} are ` +
         "the step's arena."]},
-      null, bars, {title: "size", format: bytes, max,
-                   unit: 1024 ** bytePower(max)},
+      null, bars,
+      {title: "size", format: bytes, unit: 1024 ** bytePower(max)},
       table("Memory by kind", [["Kind", (k) => k.kind],
                                ["Bytes", (k) => String(k.bytes), true]],
             memory.kinds)));
@@ -281,8 +350,8 @@ function memorySection(memory) {
 // ---- the page ----
 
 function header(report) {
-  const named = (name) => report.profiles.find((p) => p.name === name);
-  const fused = named("fused"), unfused = named("unfused");
+  const fused = profileOf(report, "fused");
+  const unfused = profileOf(report, "unfused");
   const last = report.epochs.at(-1);
   const facts = [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
@@ -307,6 +376,8 @@ function main(report) {
     training(report),
     report.profiles.length === 0 ? null : section("time",
         "Where the time goes", stepChart(report.profiles),
+        fusionChart(report.graph, profileOf(report, "unfused"),
+                    profileOf(report, "fused")),
         opCharts(report.profiles)),
     section("graph", "Graph", graphFigure(report.graph)),
     report.sweep && sweepSection(report.sweep),
