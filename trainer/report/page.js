@@ -376,6 +376,7 @@ function main(report) {
     training(report),
     report.profiles.length === 0 ? null : section("time",
         "Where the time goes", stepChart(report.profiles),
+        (report.refused ?? []).map((why) => html("p", {}, `Not run: ${why}.`)),
         fusionChart(report.graph, profileOf(report, "unfused"),
                     profileOf(report, "fused")),
         opCharts(report.profiles)),
