@@ -129,11 +129,9 @@ absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
   worker.forks.assign(2 * n * worker.calls, {});
   const ForkRecorder recorder(worker.forks);
   TickScale scale;
-  trace.begin = NowNs();
-  worker.begin = NowTicks();
+  trace.begin = worker.begin = NowTicks();
   const absl::Status status = RunInto(n, worker);
-  worker.end = NowTicks();
-  trace.end = NowNs();
+  trace.end = worker.end = NowTicks();
   scale.End();
   worker.forks_recorded =
       std::min<int64_t>(recorder.count(), std::ssize(worker.forks));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -40,22 +41,38 @@ inline int64_t NowTicks() {
 // From ticks to NowNs, for ticks between construction and End.
 class TickScale {
  public:
-  TickScale() : begin_ns_(NowNs()), begin_ticks_(NowTicks()) {}
+  TickScale() : begin_(Now()) {}
   void End() {
-    const int64_t ticks = NowTicks() - begin_ticks_;
-    const int64_t ns = NowNs() - begin_ns_;
-    if (ticks > 0) {
-      ns_per_tick_ = static_cast<double>(ns) / static_cast<double>(ticks);
+    const Moment end = Now();
+    if (end.ticks > begin_.ticks) {
+      ns_per_tick_ = static_cast<double>(end.ns - begin_.ns) /
+                     static_cast<double>(end.ticks - begin_.ticks);
     }
   }
   int64_t ToNs(int64_t ticks) const {
-    return begin_ns_ +
-           static_cast<int64_t>(static_cast<double>(ticks - begin_ticks_) *
+    return begin_.ns +
+           static_cast<int64_t>(static_cast<double>(ticks - begin_.ticks) *
                                 ns_per_tick_);
   }
 
  private:
-  int64_t begin_ns_, begin_ticks_;
+  struct Moment {
+    int64_t ns, ticks;
+  };
+  // Both clocks at once: of some tries the one that nothing came between.
+  static Moment Now() {
+    Moment best = {};
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int i = 0; i < 5; ++i) {
+      const int64_t before = NowTicks(), ns = NowNs(), after = NowTicks();
+      if (after - before >= least) continue;
+      least = after - before;
+      best = {ns, before + least / 2};
+    }
+    return best;
+  }
+
+  Moment begin_;
   double ns_per_tick_ = 1;
 };
 

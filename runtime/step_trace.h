@@ -33,7 +33,6 @@ struct StepTrace {
       return stamps[step * (calls + 1) + call];
     }
   };
-  // Of all times but `begin` and `end`.
   void TicksToNs(const TickScale& scale);
 
   int64_t begin = 0, end = 0;  // of the run as its caller saw it
@@ -42,6 +41,8 @@ struct StepTrace {
 };
 
 inline void StepTrace::TicksToNs(const TickScale& scale) {
+  begin = scale.ToNs(begin);
+  end = scale.ToNs(end);
   for (Worker& worker : workers) {
     worker.begin = scale.ToNs(worker.begin);
     worker.end = scale.ToNs(worker.end);

@@ -119,7 +119,7 @@ absl::Status TeamProgram::RunTraced(int64_t n, StepTrace& trace) {
     workers_[w].chain->PrepareTrace(n, trace.workers[w]);
   }
   TickScale scale;
-  trace.begin = NowNs();
+  trace.begin = NowTicks();
   const absl::Status status = RunWorkers([&](int w) {
     StepTrace::Worker& worker = trace.workers[w];
     worker.begin = NowTicks();
@@ -127,7 +127,7 @@ absl::Status TeamProgram::RunTraced(int64_t n, StepTrace& trace) {
     worker.end = NowTicks();
     return ran;
   });
-  trace.end = NowNs();
+  trace.end = NowTicks();
   scale.End();
   trace.TicksToNs(scale);
   return status;

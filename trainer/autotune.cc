@@ -19,8 +19,8 @@
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/launch_costs.h"
-#include "trainer/step_bench.h"
-#include "trainer/step_session.h"
+#include "trainer/measure/step_bench.h"
+#include "trainer/measure/step_session.h"
 #include "trainer/version.h"
 
 namespace onestep {

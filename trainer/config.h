@@ -75,7 +75,7 @@ struct Config {
   std::vector<int64_t> batches = {32, 128, 512, 2048, 4096};  // bench, sweep
 
   int64_t samples = 60;      // bench: of each way and batch
-  int64_t processes = 3;     // bench: starts that share the samples
+  int64_t processes = 5;     // bench: starts that share the samples
   std::string compare_file;  // bench: an earlier one's JSON; "": none
   double gate = 0;           // bench: 0.05 is 5 % slower; 0: none
 

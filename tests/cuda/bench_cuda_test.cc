@@ -10,7 +10,7 @@
 #include "tests/cuda/cuda_device.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
-#include "trainer/step_bench.h"
+#include "trainer/measure/step_bench.h"
 
 namespace onestep {
 namespace {

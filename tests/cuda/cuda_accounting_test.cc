@@ -11,7 +11,7 @@
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
-#include "trainer/step_session.h"
+#include "trainer/measure/step_session.h"
 
 namespace onestep {
 namespace {

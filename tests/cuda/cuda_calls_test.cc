@@ -18,7 +18,7 @@
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/data/random_rows.h"
-#include "trainer/step_session.h"
+#include "trainer/measure/step_session.h"
 
 namespace onestep {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/exit_code.h"
-#include "trainer/step_session.h"
+#include "trainer/measure/step_session.h"
 
 namespace onestep {
 namespace {

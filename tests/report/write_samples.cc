@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "runtime/status.h"
-#include "trainer/graph_pictures.h"
 #include "trainer/model.h"
 #include "trainer/output_dir.h"
+#include "trainer/report/graph_pictures.h"
 #include "trainer/report/report_page.h"
 
 namespace onestep {

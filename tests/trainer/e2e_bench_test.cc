@@ -58,8 +58,8 @@ class E2eBenchTest : public CliTest {
 };
 
 TEST_F(E2eBenchTest, TheStartsAreOneRun) {
-  const CliResult result =
-      Bench({"--batch", "8,5", "--samples", "30", "--json"});
+  const CliResult result = Bench(
+      {"--batch", "8,5", "--samples", "30", "--processes", "3", "--json"});
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.err, "");
   const json run = json::parse(result.out);

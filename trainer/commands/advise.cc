@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/advise.h"
+#include "trainer/measure/advise.h"
 
 #include <algorithm>
 

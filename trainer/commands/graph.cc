@@ -7,11 +7,11 @@
 #include "compiler/compiler.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
-#include "trainer/graph_pictures.h"
 #include "trainer/graph_report.h"
 #include "trainer/graphviz.h"
 #include "trainer/model.h"
 #include "trainer/output_dir.h"
+#include "trainer/report/graph_pictures.h"
 
 namespace onestep {
 namespace {

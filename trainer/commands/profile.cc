@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/profile.h"
+#include "trainer/measure/profile.h"
 
 #include <string>
 #include <vector>
@@ -9,10 +9,10 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
-#include "trainer/profile_report.h"
-#include "trainer/rows_to_time.h"
+#include "trainer/measure/profile_report.h"
+#include "trainer/measure/rows_to_time.h"
+#include "trainer/measure/trace_file.h"
 #include "trainer/status_line.h"
-#include "trainer/trace_file.h"
 
 namespace onestep {
 namespace {

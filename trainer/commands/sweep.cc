@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/sweep.h"
+#include "trainer/measure/sweep.h"
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/interrupt.h"
+#include "trainer/measure/sweep_peers.h"
 #include "trainer/status_line.h"
-#include "trainer/sweep_peers.h"
 
 namespace onestep {
 
 absl::Status RunSweep(const Config& config, Console& console) {
   Config completed = config;
   ASSIGN_OR_RETURN(const TrainingData data, LoadTrainingData(completed));
+  CatchSignals();
   std::vector<SweepPeer> peers;
   std::string peers_note;
   if (!config.peers.empty()) {

@@ -20,14 +20,14 @@
 #include "trainer/graph_report.h"
 #include "trainer/interrupt.h"
 #include "trainer/load_data.h"
+#include "trainer/measure/trace_file.h"
 #include "trainer/model_file.h"
 #include "trainer/output_dir.h"
 #include "trainer/progress.h"
 #include "trainer/report/report_page.h"
+#include "trainer/report/train_report.h"
 #include "trainer/status_line.h"
-#include "trainer/trace_file.h"
 #include "trainer/train_loop.h"
-#include "trainer/train_report.h"
 #include "trainer/version.h"
 
 namespace onestep {

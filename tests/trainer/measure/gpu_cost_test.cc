@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/measure/gpu_cost.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/status_matchers.h"
+#include "tests/trainer/steps_only.h"
+
+namespace onestep {
+namespace {
+
+using ::testing::HasSubstr;
+
+StepInfo Node(double flops, double bytes) {
+  StepInfo info;
+  info.flops = flops;
+  info.bytes = bytes;
+  return info;
+}
+
+// Launches of 1 us in a graph and 3 us alone, 10 TFLOP/s, 1 TB/s, 50 GB/s.
+KeptProbe Probe() {
+  KeptProbe probe;
+  probe.node_us = 1;
+  probe.launch_us = 3;
+  probe.matmul_tflops = 10;
+  probe.memory_gbs = 1000;
+  probe.to_device_gbs = 50;
+  return probe;
+}
+
+Compiled Planned(Dispatch dispatch) {
+  // 0.1 and 5 us of FLOPs; 0.001 and 2 us of bytes.
+  Compiled compiled = CompiledOf({Node(1e6, 1e3), Node(5e7, 2e6)});
+  compiled.dispatch = dispatch;
+  compiled.cuda.emplace();
+  return compiled;
+}
+
+TEST(EstimateGpuStepTest, ANodeTakesTheLongestOfLaunchComputeAndMemory) {
+  const auto cost = EstimateGpuStep(Probe(), Planned(Dispatch::kGraph), 32);
+  ASSERT_OK(cost);
+  EXPECT_DOUBLE_EQ(cost->launch_us, 2);
+  EXPECT_DOUBLE_EQ(cost->compute_us, 4);
+  EXPECT_EQ(cost->memory_us, 0);
+  EXPECT_DOUBLE_EQ(cost->transfer_us, (32 * 4 + 16) / 50e3);
+  EXPECT_DOUBLE_EQ(cost->us, 6 + cost->transfer_us);
+}
+
+TEST(EstimateGpuStepTest, NodesThatTheHostLaunchesCostMore) {
+  const auto cost = EstimateGpuStep(Probe(), Planned(Dispatch::kOps), 32);
+  ASSERT_OK(cost);
+  EXPECT_DOUBLE_EQ(cost->launch_us, 6);
+  EXPECT_DOUBLE_EQ(cost->compute_us, 2);
+}
+
+TEST(EstimateGpuStepTest, FewBlocksHaveAShareOfTheDevice) {
+  Compiled compiled = Planned(Dispatch::kGraph);
+  CudaOccupancyReport& report = compiled.cuda->occupancy;
+  report.multiprocessors = 100;
+  report.nodes.resize(2);
+  report.nodes[1].occupancy.multiprocessors_busy = 50;
+  const auto cost = EstimateGpuStep(Probe(), compiled, 32);
+  ASSERT_OK(cost);
+  EXPECT_DOUBLE_EQ(cost->compute_us, 9);
+}
+
+TEST(EstimateGpuStepTest, AProbeThatLacksARowIsNotEnough) {
+  KeptProbe probe = Probe();
+  probe.memory_gbs = 0;
+  EXPECT_THAT(EstimateGpuStep(probe, Planned(Dispatch::kGraph), 32),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lacks")));
+}
+
+TEST(FindKeptProbeTest, WithoutOneItSaysWhatMakesOne) {
+  const std::string folder = ::testing::TempDir() + "no_probe";
+  std::filesystem::remove_all(folder);
+  setenv("ONESTEP_CACHE", folder.c_str(), /*overwrite=*/1);
+  EXPECT_THAT(FindKeptProbe({}), StatusIs(absl::StatusCode::kNotFound,
+                                          HasSubstr("trainer probe")));
+  unsetenv("ONESTEP_CACHE");
+}
+
+}  // namespace
+}  // namespace onestep

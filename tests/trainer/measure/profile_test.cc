@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/measure/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/status_matchers.h"
+#include "trainer/data/random_rows.h"
+#include "trainer/measure/profile_report.h"
+
+namespace onestep {
+namespace {
+
+using testing::HasSubstr;
+
+const ModelSpec kModel = {{64, 32, 10}, Activation::kRelu, Loss::kSoftmaxXent};
+
+Profile ProfileOf(Dispatch dispatch, bool fuse, int threads) {
+  const Dataset data = RandomRows(4000, 64, 10, /*seed=*/1);
+  CompileOptions compile;
+  compile.dispatch = dispatch;
+  compile.fuse = fuse;
+  compile.threads = threads;
+  ProfileOptions options;
+  options.name = fuse ? "fused" : "unfused";
+  options.batch = 32;
+  options.steps = 1000;
+  auto profile = ProfileStep(kModel, {}, compile, data, options);
+  EXPECT_OK(profile);
+  return *std::move(profile);
+}
+
+double Sum(const Profile& profile, int worker) {
+  double us = 0;
+  for (const ProfileRow& row : profile.rows) {
+    if (row.worker == worker) us += row.mean_us;
+  }
+  return us;
+}
+
+int Count(const Profile& profile, int worker, ProfileKind kind) {
+  int count = 0;
+  for (const ProfileRow& row : profile.rows) {
+    count += row.worker == worker && row.kind == kind;
+  }
+  return count;
+}
+
+TEST(ProfileTest, RowsOfEveryWorkerAddUpToTheUndisturbedStep) {
+  for (const Dispatch dispatch : {Dispatch::kOps, Dispatch::kSingle}) {
+    const Profile profile = ProfileOf(dispatch, true, 2);
+    EXPECT_GE(profile.steps, 1000);
+    EXPECT_EQ(profile.workers, dispatch == Dispatch::kSingle ? 2 : 1);
+    for (int w = 0; w < profile.workers; ++w) {
+      EXPECT_NEAR(Sum(profile, w), profile.undisturbed_us,
+                  1e-9 * profile.undisturbed_us);
+      EXPECT_EQ(Count(profile, w, ProfileKind::kUnaccounted), 1);
+      EXPECT_EQ(Count(profile, w, ProfileKind::kDispatch), 1);
+      EXPECT_EQ(Count(profile, w, ProfileKind::kRun), 1);
+    }
+  }
+}
+
+TEST(ProfileTest, AChainHasForksAndATeamWaits) {
+  const Profile chain = ProfileOf(Dispatch::kOps, false, 2);
+  EXPECT_EQ(Count(chain, 0, ProfileKind::kForkJoin), 1);
+  EXPECT_EQ(Count(chain, 0, ProfileKind::kWait), 0);
+  const Profile team = ProfileOf(Dispatch::kSingle, true, 2);
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_EQ(Count(team, w, ProfileKind::kForkJoin), 0);
+    EXPECT_EQ(Count(team, w, ProfileKind::kWait), 1);
+    EXPECT_EQ(Count(team, w, ProfileKind::kExchange), 2);
+  }
+}
+
+TEST(ProfileTest, APrimitiveCostsMoreToCallThanAnEmptyCall) {
+  const auto cost = MeasureDispatchCost();
+  ASSERT_OK(cost);
+  EXPECT_GT(cost->call_ns, 0);
+  EXPECT_GT(cost->clock_ns, 0);
+  EXPECT_GT(cost->matmul_ns, cost->call_ns);
+  EXPECT_GT(cost->eltwise_ns, cost->call_ns);
+}
+
+TEST(ProfileTest, JsonHasEveryRowWithFiniteNumbers) {
+  const Profile profile = ProfileOf(Dispatch::kOps, true, 1);
+  const nlohmann::ordered_json json = ToJson(profile);
+  ASSERT_EQ(json["rows"].size(), profile.rows.size());
+  for (const auto& row : json["rows"]) {
+    EXPECT_TRUE(std::isfinite(row["mean_us"].get<double>()));
+    EXPECT_TRUE(std::isfinite(row["share"].get<double>()));
+  }
+  EXPECT_EQ(json["rows"][1]["op"], "matmul");
+  EXPECT_GT(json["rows"][1]["gflops"].get<double>(), 0);
+  EXPECT_TRUE(json["rows"].back()["gflops"].is_null());
+}
+
+TEST(ProfileTest, ComparisonPutsTextbookOpsBesideWhatTheyBecame) {
+  const auto row = [](const char* op, std::vector<int> origins, double us) {
+    ProfileRow made;
+    made.step.op = op;
+    made.step.origins = std::move(origins);
+    made.mean_us = us;
+    return made;
+  };
+  Profile unfused, fused;
+  unfused.rows = {row("matmul", {3}, 5), row("relu", {4}, 1),
+                  row("matmul", {5}, 7), row("scale", {6}, 2)};
+  unfused.undisturbed_us = 15;
+  fused.rows = {row("matmul", {5}, 6), row("matmul", {3, 4}, 4)};
+  fused.undisturbed_us = 10;
+  const std::string text = CompareText(unfused, fused);
+  EXPECT_THAT(text, HasSubstr("matmul + relu"));
+  EXPECT_THAT(text, testing::ContainsRegex("relu +6.000 +4.000  matmul"));
+  EXPECT_THAT(text, testing::ContainsRegex("matmul +7.000 +6.000  matmul"));
+  EXPECT_THAT(text, testing::ContainsRegex("scale +2.000 +nothing"));
+  EXPECT_THAT(text, HasSubstr("1.50x"));
+}
+
+}  // namespace
+}  // namespace onestep

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/measure/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "runtime/clock.h"
+#include "runtime/cpu_info.h"
+#include "runtime/dispatch_cost.h"
+#include "runtime/huge_pages.h"
+#include "runtime/status.h"
+#include "trainer/cache.h"
+#include "trainer/data/nonzeros.h"
+#include "trainer/data/random_rows.h"
+#include "trainer/measure/bandwidth.h"
+#include "trainer/measure/peak.h"
+#include "trainer/measure/statistics.h"
+#include "trainer/measure/step_session.h"
+#include "trainer/version.h"
+
+namespace onestep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A training run's share of 60,000 rows.
+constexpr int64_t kRows = 48000;
+// Every step comes up so often, seconds apart: what disturbs one round may
+// spare the other. Models of more parameters, whose weights take longer to draw
+// than their step to run, come up once.
+constexpr int kRounds = 2;
+constexpr int64_t kParametersOfAllRounds = 1 << 20;
+// How long a step is timed and then traced in a round, in slices of which the
+// fastest counts; a long step at least so often.
+constexpr double kTimedUs = 3e3;
+constexpr double kSliceUs = 1e3;
+constexpr int kLeastRuns = 2;
+// Of a call: the clock's reads are not exact.
+constexpr double kLeastUs = 1e-3;
+// Longer steps teach nothing new of nonzeros.
+constexpr double kSparseFlops = 2e9;
+// A primitive's fixed cost is learned from the first step at least this large.
+constexpr double kOnednnFlops = 2e3;
+constexpr int64_t kCopies[] = {16 << 10, 512 << 10, 8 << 20, 64 << 20};
+constexpr int kPeakSamples = 10;
+
+double MicrosSince(int64_t start_ns) {
+  return static_cast<double>(NowNs() - start_ns) * 1e-3;
+}
+
+// ---- what is run -----------------------------------------------------------
+
+// The rows of a calibration step, cut from `all`.
+Dataset RowsOf(const Dataset& all, const CalibrationStep& step) {
+  Dataset data;
+  data.rows = kRows;
+  data.features = step.widths.front();
+  data.image_rows = 1;
+  data.image_cols = data.features;
+  data.classes = static_cast<int>(step.widths.back());
+  data.source = all.source;
+  data.images.reserve(data.rows * data.features);
+  PreferHugePages(data.images.data(), data.rows * data.features);
+  data.images.assign(all.images.begin(),
+                     all.images.begin() + data.rows * data.features);
+  data.labels = all.labels;
+  for (int32_t& label : data.labels) label %= data.classes;
+  return data;
+}
+
+std::vector<CompileOptions> WaysOf(const Config& config, const Dataset& data,
+                                   double flops) {
+  std::vector<CompileOptions> ways;
+  const auto add = [&](Dispatch dispatch, Kernels kernels, int threads,
+                       bool sparse) {
+    CompileOptions way;
+    way.affinity = config.compile.affinity;
+    way.dispatch = dispatch;
+    way.kernels = kernels;
+    way.threads = threads;
+    if (sparse) way.sparse = {CountNonzeros(data)};
+    ways.push_back(way);
+  };
+  for (const int threads : ThreadCounts(config)) {
+    add(Dispatch::kOps, Kernels::kLoops, threads, false);
+    if (flops > kOnednnFlops) {
+      add(Dispatch::kOps, Kernels::kOnednn, threads, false);
+    }
+    add(Dispatch::kSingle, Kernels::kAuto, threads, false);
+    if (flops > kSparseFlops) continue;
+    add(Dispatch::kOps, Kernels::kLoops, threads, true);
+    add(Dispatch::kSingle, Kernels::kAuto, threads, true);
+  }
+  return ways;
+}
+
+// ---- what is learned -------------------------------------------------------
+
+// The time of a step as it runs untraced, by the fastest slice.
+absl::StatusOr<double> TimeStep(StepSession& session) {
+  int64_t start = NowNs();
+  RETURN_IF_ERROR(session.Run(1));
+  double best = MicrosSince(start);
+  double spent = 0;
+  for (int runs = 0; runs < kLeastRuns || spent < kTimedUs; ++runs) {
+    const auto steps = static_cast<int64_t>(std::ceil(kSliceUs / best));
+    start = NowNs();
+    RETURN_IF_ERROR(session.Run(steps));
+    const double us = MicrosSince(start);
+    best = std::min(best, us / static_cast<double>(steps));
+    spent += us;
+  }
+  return best;
+}
+
+// Mean of the faster half: what interrupts a call must not pass for its work,
+// and a clock that ticks every 10 ns is finer in the mean.
+double FasterHalf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = (values.size() + 1) / 2;
+  return std::accumulate(values.begin(), values.begin() + half, 0.0) /
+         static_cast<double>(half);
+}
+
+// Times of worker 0's calls, [calls][steps] in us.
+struct CallTimes {
+  std::vector<std::vector<double>> us, forks_us;
+};
+
+void Append(const StepTrace& trace, CallTimes& times) {
+  const StepTrace::Worker& worker = trace.workers[0];
+  times.us.resize(worker.calls);
+  times.forks_us.resize(worker.calls);
+  int64_t fork = 0;
+  for (int64_t step = 0; step < trace.steps; ++step) {
+    for (int64_t call = 0; call < worker.calls; ++call) {
+      const int64_t end = worker.at(step, call + 1);
+      times.us[call].push_back(
+          static_cast<double>(end - worker.at(step, call)) * 1e-3);
+      double forks_ns = 0;
+      for (; fork < worker.forks_recorded && worker.forks[fork].end <= end;
+           ++fork) {
+        const ForkStamps& f = worker.forks[fork];
+        forks_ns +=
+            static_cast<double>(f.body_begin - f.begin + f.end - f.body_end);
+      }
+      times.forks_us[call].push_back(forks_ns * 1e-3);
+    }
+  }
+}
+
+// Adds the calls of the session's step, whose times are made to add up to that
+// of the untraced step.
+absl::Status Learn(StepSession& session, int threads, double table_bytes,
+                   double clock_us, CallCosts& costs) {
+  ASSIGN_OR_RETURN(const double step_us, TimeStep(session));
+  const auto steps = static_cast<int64_t>(
+      std::max<double>(kLeastRuns, std::ceil(kTimedUs / step_us)));
+  std::vector<StepTrace> traces;
+  RETURN_IF_ERROR(session.RunTraced(steps, traces));
+  CallTimes times;
+  for (const StepTrace& trace : traces) Append(trace, times);
+  const std::vector<StepInfo>& infos = session.executable().steps();
+  std::vector<double> us;
+  for (const std::vector<double>& of_call : times.us) {
+    const double traced = FasterHalf(of_call);
+    us.push_back(std::max({traced - clock_us, 0.2 * traced, kLeastUs}));
+  }
+  const double scale = step_us / std::accumulate(us.begin(), us.end(), 0.0);
+  const StepContext context =
+      ContextOf(session.compiled(), threads, table_bytes);
+  double since_wait_us = 0;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const double call_us = us[i] * scale;
+    if (infos[i].kind == StepKind::kWait) {
+      costs.Add(WaitAfter(since_wait_us, context.workers), call_us);
+      since_wait_us = 0;
+      continue;
+    }
+    costs.Add(CallOf(infos[i], context), call_us,
+              std::min(FasterHalf(times.forks_us[i]), 0.5 * call_us));
+    since_wait_us += call_us;
+  }
+  return absl::OkStatus();
+}
+
+// Runs the step in every way and learns from each.
+absl::Status LearnFrom(const Config& config, const ModelSpec& model,
+                       int64_t batch, const Dataset& data, double clock_us,
+                       CallCosts& costs) {
+  const auto table_bytes = static_cast<double>(std::ssize(data.images));
+  for (const CompileOptions& way :
+       WaysOf(config, data, TextbookFlops(model, batch))) {
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<StepSession> session,
+        StepSession::Create(model, config.optimizer, way, data, batch));
+    RETURN_IF_ERROR(Learn(*session, way.threads, table_bytes, clock_us, costs));
+  }
+  return absl::OkStatus();
+}
+
+// ---- what is kept ----------------------------------------------------------
+
+std::string KeyOf(const Config& config) {
+  Json json;
+  json["version"] = Version();
+  json["cpu"] = CpuModelName();
+  json["threads"] = ThreadCounts(config);
+  json["affinity"] = ToString(config.compile.affinity);
+  json["activation"] = NameOf(config.model.activation);
+  json["loss"] = NameOf(config.model.loss);
+  json["optimizer"] = NameOf(config.optimizer.kind);
+  return json.dump();
+}
+
+Json ToJson(const MachineCosts& costs) {
+  Json json;
+  json["seconds"] = costs.seconds;
+  json["peak_gflops"] = costs.peak_gflops;
+  for (const MachineCosts::Copy& copy : costs.copies) {
+    json["copies"].push_back({{"bytes", copy.bytes}, {"gbs", copy.gbs}});
+  }
+  json["calls"] = costs.calls.ToJson();
+  return json;
+}
+
+// nullopt for what ToJson did not write.
+std::optional<MachineCosts> FromJson(const Json& json) {
+  MachineCosts costs;
+  try {
+    costs.seconds = json.at("seconds").get<double>();
+    costs.peak_gflops = json.at("peak_gflops").get<double>();
+    for (const Json& copy : json.at("copies")) {
+      costs.copies.push_back(
+          {copy.at("bytes").get<double>(), copy.at("gbs").get<double>()});
+    }
+    std::optional<CallCosts> calls = CallCosts::FromJson(json.at("calls"));
+    if (!calls || costs.copies.empty()) return std::nullopt;
+    costs.calls = *std::move(calls);
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+  return costs;
+}
+
+}  // namespace
+
+const std::vector<CalibrationStep>& CalibrationSteps() {
+  static const std::vector<CalibrationStep> steps = {
+      {{10, 12, 3}, 1},
+      {{6, 20, 5}, 2},
+      {{12, 24, 6}, 4},
+      {{48, 32, 12}, 8},
+      {{96, 48, 10}, 16},
+      {{500, 64, 5}, 1},
+      {{600, 96, 12}, 32},
+      {{200, 96, 24}, 64},
+      {{400, 200, 100, 20}, 128},
+      {{700, 320, 320, 12}, 256},
+      {{600, 160, 12}, 2048},
+      {{700, 1024, 1024, 12}, 32},
+      {{900, 1000, 1000, 14}, 512}};
+  return steps;
+}
+
+std::vector<int> ThreadCounts(const Config& config) {
+  const int most = config.compile.threads;
+  if (!config.threads_auto) return {most};
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
+}
+
+absl::StatusOr<MachineCosts> Calibrate(
+    const Config& config,
+    const std::function<void(const std::string&)>& progress) {
+  const int64_t start = NowNs();
+  ASSIGN_OR_RETURN(const DispatchCost dispatch, MeasureDispatchCost());
+  const double clock_us = dispatch.clock_ns * 1e-3;
+  MachineCosts costs;
+  PeakProbe peak(1);
+  for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
+  for (const int64_t bytes : kCopies) {
+    costs.copies.push_back(
+        {static_cast<double>(bytes), CopyBandwidth(1, bytes)});
+  }
+  const std::vector<CalibrationStep>& steps = CalibrationSteps();
+  const auto widest =
+      std::max_element(steps.begin(), steps.end(),
+                       [](const CalibrationStep& a, const CalibrationStep& b) {
+                         return a.widths.front() < b.widths.front();
+                       });
+  const Dataset all = RandomRows(kRows, widest->widths.front(), 1 << 20, 1);
+  for (int round = 1; round <= kRounds; ++round) {
+    for (const CalibrationStep& step : steps) {
+      ModelSpec model = config.model;
+      model.widths = step.widths;
+      if (round > 1 && model.num_parameters() > kParametersOfAllRounds)
+        continue;
+      progress(absl::StrCat("calibrate, round ", round, " of ", kRounds, ": ",
+                            model.ToString(), ", batch ", step.batch));
+      RETURN_IF_ERROR(LearnFrom(config, model, step.batch, RowsOf(all, step),
+                                clock_us, costs.calls));
+      peak.Sample();
+    }
+  }
+  costs.peak_gflops = peak.best_gflops();
+  costs.seconds = MicrosSince(start) * 1e-6;
+  return costs;
+}
+
+absl::StatusOr<MachineCosts> KeptCosts(
+    const Config& config,
+    const std::function<void(const std::string&)>& progress) {
+  Cache cache("costs.json", "what calls cost here");
+  const std::string key = KeyOf(config);
+  if (std::optional<MachineCosts> kept = FromJson(cache.Get(key))) {
+    return *std::move(kept);
+  }
+  ASSIGN_OR_RETURN(MachineCosts costs, Calibrate(config, progress));
+  cache.Put(key, ToJson(costs));
+  return costs;
+}
+
+}  // namespace onestep

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_MEASURE_CALIBRATE_H_
+#define ONESTEP_TRAINER_MEASURE_CALIBRATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/config.h"
+#include "trainer/measure/cost_model.h"
+
+namespace onestep {
+
+// A model and batch whose step is run to learn what its calls cost.
+struct CalibrationStep {
+  std::vector<int64_t> widths;
+  int64_t batch = 1;
+};
+// From a few FLOPs to a few gigaFLOP a step; none is a size that anyone would
+// ask for, so that what is foretold was not measured.
+const std::vector<CalibrationStep>& CalibrationSteps();
+
+// 1, 2, 4 ... and all of config.compile.threads, or only these where they were
+// given.
+std::vector<int> ThreadCounts(const Config& config);
+
+// Runs the calibration steps on made rows in every way that a step can be run
+// on the CPU, traced, with the activation, loss and optimizer of `config`, and
+// keeps the time of every call. Some 7 s on 2 cores.
+absl::StatusOr<MachineCosts> Calibrate(
+    const Config& config,
+    const std::function<void(const std::string&)>& progress);
+
+// What an earlier run measured on this machine with this version and the same
+// kinds of calls, kept in costs.json (cache.h), else Calibrate's, which is then
+// kept. Deleting the file has all measured anew.
+absl::StatusOr<MachineCosts> KeptCosts(
+    const Config& config,
+    const std::function<void(const std::string&)>& progress);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_MEASURE_CALIBRATE_H_

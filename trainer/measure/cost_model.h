@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_MEASURE_COST_MODEL_H_
+#define ONESTEP_TRAINER_MEASURE_COST_MODEL_H_
+
+#include <string>
+#include <vector>
+
+#include "compiler/compiler.h"
+#include "trainer/measure/call_costs.h"
+
+namespace onestep {
+
+// What calls cost on one machine, as measured by Calibrate (calibrate.h).
+struct MachineCosts {
+  CallCosts calls;
+  // Of one thread: multiply-adds in registers, and a copy of so many bytes.
+  double peak_gflops = 0;
+  struct Copy {
+    double bytes = 0, gbs = 0;  // read and written
+  };
+  std::vector<Copy> copies;  // ascending bytes
+  double seconds = 0;        // that measuring took
+
+  // Of a working set of so many bytes: the nearest copy's rate.
+  double Bandwidth(double bytes) const;
+};
+
+// The expected time of one train step, and what it is made of: each call is
+// its fixed cost, a launch, and the rest, which counts as compute or memory by
+// whichever of the two the call is bound by (roofline). On a CPU the launches
+// hold forks, joins, and what workers wait for and give each other.
+struct StepCost {
+  double us = 0;
+  double compute_us = 0, memory_us = 0, launch_us = 0, transfer_us = 0;
+  // Kernels that were never measured and priced as a copy of their bytes.
+  std::vector<std::string> unknown;
+};
+
+// Of a step compiled for the CPU and so many threads, told from what its
+// executable has to call: nothing is run. `table_bytes`: of the rows that the
+// batch is gathered from.
+StepCost EstimateStep(const MachineCosts& costs, const Compiled& compiled,
+                      int threads, double table_bytes);
+
+// ---- the parts, for calibration and tests -----------------------------------
+
+// How steps are told apart by their speed.
+struct StepContext {
+  int threads = 1;         // a chain's; of a team's worker 1
+  int workers = 1;         // a team's
+  double table_bytes = 0;  // rows lie in so many, when they are first read
+  bool fetched = false;    // the rows were asked for in the step before
+};
+// REQUIRES: info is no wait.
+KernelCall CallOf(const StepInfo& info, const StepContext& context);
+// Of a wait after so many us of work.
+KernelCall WaitAfter(double us, int workers);
+StepContext ContextOf(const Compiled& compiled, int threads,
+                      double table_bytes);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_MEASURE_COST_MODEL_H_

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/measure/peak.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/probe.h"
+#include "runtime/parallel.h"
+
+namespace onestep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSampleSeconds = 1e-3;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+PeakProbe::PeakProbe(int threads) : threads_(threads) {
+  // On this thread alone, and the fastest of several: what interrupts the loop
+  // must not pass for its work.
+  const auto fastest = [this] {
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 5; ++i) {
+      const auto start = Clock::now();
+      FmaLoop(iterations_);
+      best = std::min(best, SecondsSince(start));
+    }
+    return best;
+  };
+  while (fastest() < kSampleSeconds) iterations_ *= 2;
+}
+
+void PeakProbe::Sample() {
+  const double seconds = Time();
+  best_gflops_ = std::max(best_gflops_, flops_ / seconds * 1e-9);
+}
+
+double PeakProbe::Time() {
+  std::vector<double> flops(threads_);
+  const auto start = Clock::now();
+  ParallelFor(threads_, threads_, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) flops[t] = FmaLoop(iterations_);
+  });
+  const double seconds = SecondsSince(start);
+  flops_ = std::accumulate(flops.begin(), flops.end(), 0.0);
+  return seconds;
+}
+
+}  // namespace onestep

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/measure/profile.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/clock.h"
+#include "runtime/cupti_accounting.h"
+#include "runtime/openmp_forks.h"
+#include "runtime/status.h"
+#include "runtime/timed_cuda.h"
+#include "trainer/measure/bandwidth.h"
+#include "trainer/measure/peak.h"
+#include "trainer/measure/statistics.h"
+#include "trainer/measure/step_bench.h"
+#include "trainer/measure/step_session.h"
+
+namespace onestep {
+namespace {
+
+// Of a slice: long enough that its begin and end are not in the way.
+constexpr double kSliceNs = 10e6;
+constexpr int64_t kLeastSlices = 10;  // of each kind
+constexpr double kWarmUpNs = 200e6;
+constexpr double kOutlier = 1.5;
+// Outliers are taken anew, up to so many times as many slices as wanted.
+constexpr int64_t kMostTries = 3;
+// Of a slice: bounds the memory of its trace.
+constexpr int64_t kMostSteps = 20000;
+constexpr int kPeakSamples = 30;
+
+// What one worker's steps took, in nanoseconds: a value per step, but for `run`
+// (a value per slice).
+struct WorkerTimes {
+  std::vector<std::vector<double>> calls;  // [call][step]
+  std::vector<double> fork_join, dispatch, run;
+};
+
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(values.size());
+}
+
+class Profiler {
+ public:
+  Profiler(const CompileOptions& compile, const ProfileOptions& options)
+      : threads_(compile.threads), options_(options) {
+    profile_.name = options.name;
+    profile_.device = compile.device;
+    profile_.batch = options.batch;
+  }
+
+  absl::StatusOr<Profile> Run(StepSession& session, int64_t memory_bytes);
+  // `timed`: what the session calls; null: not on a GPU.
+  void OnGpu(TimedCuda* timed) { timed_ = timed; }
+
+ private:
+  struct Slice {
+    double us = 0;  // per step, undisturbed
+    double traced_us = 0;
+    std::vector<StepTrace> traces;
+  };
+
+  absl::Status WarmUp();
+  absl::Status TakeSlice();
+  absl::Status TakeSlices();
+  // Those that nothing else slowed.
+  std::vector<const Slice*> Kept() const;
+  void AddTrace(const StepTrace& trace, int w);
+  void AddGpuTrace(const StepTrace& trace);
+  absl::Status AccountCalls();
+  double DispatchNs(const StepInfo& step) const;
+  void AddRows(int w);
+  void AddRow(int w, ProfileKind kind, StepInfo step,
+              const std::vector<double>& ns);
+  void AddRates(ProfileRow& row) const;
+  void MeasureRoofs(int64_t memory_bytes);
+
+  const int threads_;
+  const ProfileOptions& options_;
+  StepSession* session_ = nullptr;
+  TimedCuda* timed_ = nullptr;
+  int64_t slice_steps_ = 1;
+  std::vector<Slice> slices_;
+  std::vector<WorkerTimes> workers_;
+  std::vector<StepTrace> kept_traces_;
+  absl::Status traced_;
+  Profile profile_;
+};
+
+absl::StatusOr<Profile> Profiler::Run(StepSession& session,
+                                      int64_t memory_bytes) {
+  session_ = &session;
+  const Executable& executable = session.executable();
+  profile_.lowering = executable.lowering();
+  profile_.workers = executable.workers();
+  if (timed_ == nullptr && profile_.workers == 1 && threads_ > 1) {
+    profile_.note = std::string(ForkRecorder::Available().message());
+  }
+  if (timed_ == nullptr) {
+    ASSIGN_OR_RETURN(profile_.cost, MeasureDispatchCost());
+  }
+  RETURN_IF_ERROR(session.Reset(kTimingRate));
+  RETURN_IF_ERROR(WarmUp());
+  RETURN_IF_ERROR(TakeSlices());
+  if (timed_ == nullptr) {
+    MeasureRoofs(memory_bytes);
+  } else {
+    RETURN_IF_ERROR(AccountCalls());
+  }
+  workers_.resize(profile_.workers);
+  std::vector<double> undisturbed, profiled;
+  for (const Slice* const slice : Kept()) {
+    undisturbed.push_back(slice->us);
+    profiled.push_back(slice->traced_us);
+    for (const StepTrace& trace : slice->traces) {
+      profile_.steps += trace.steps;
+      if (timed_ != nullptr) AddGpuTrace(trace);
+      for (int w = 0; timed_ == nullptr && w < profile_.workers; ++w) {
+        AddTrace(trace, w);
+      }
+      if (profile_.steps - trace.steps < options_.trace_steps) {
+        kept_traces_.push_back(trace);
+      }
+    }
+  }
+  profile_.undisturbed_us = Mean(undisturbed);
+  profile_.undisturbed_low_us = Percentile(undisturbed, 0.05);
+  profile_.undisturbed_high_us = Percentile(undisturbed, 0.95);
+  profile_.profiled_us = Mean(profiled);
+  for (int w = 0; w < profile_.workers; ++w) AddRows(w);
+  if (options_.trace != nullptr) {
+    options_.trace->AddCompile(absl::StrCat("compile, ", options_.name),
+                               session.compiled());
+    options_.trace->AddSteps(session.compiled(), kept_traces_,
+                             options_.trace_steps);
+  }
+  return std::move(profile_);
+}
+
+absl::Status Profiler::WarmUp() {
+  const int64_t begin = NowNs();
+  double best_ns = 1e12;
+  while (static_cast<double>(NowNs() - begin) < kWarmUpNs) {
+    const int64_t start = NowNs();
+    RETURN_IF_ERROR(session_->Run(slice_steps_));
+    best_ns = std::min(best_ns, static_cast<double>(NowNs() - start) /
+                                    static_cast<double>(slice_steps_));
+    slice_steps_ = std::clamp<int64_t>(static_cast<int64_t>(kSliceNs / best_ns),
+                                       1, kMostSteps);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Profiler::TakeSlice() {
+  Slice& slice = slices_.emplace_back();
+  const double steps = static_cast<double>(slice_steps_);
+  const int64_t begin = NowNs();
+  RETURN_IF_ERROR(session_->Run(slice_steps_));
+  slice.us = 1e-3 * static_cast<double>(NowNs() - begin) / steps;
+  if (!traced_.ok()) return absl::OkStatus();
+  traced_ = session_->RunTraced(slice_steps_, slice.traces);
+  // One kernel for many steps has no calls within it.
+  if (absl::IsUnimplemented(traced_) && timed_ != nullptr) {
+    slice.traces.clear();
+    profile_.note = std::string(traced_.message());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(traced_);
+  int64_t ns = 0;
+  for (const StepTrace& trace : slice.traces) ns += trace.end - trace.begin;
+  slice.traced_us = 1e-3 * static_cast<double>(ns) / steps;
+  return absl::OkStatus();
+}
+
+absl::Status Profiler::TakeSlices() {
+  const int64_t wanted = std::max(
+      kLeastSlices, (options_.steps + slice_steps_ - 1) / slice_steps_);
+  for (int64_t i = 0; i < kMostTries * wanted; ++i) {
+    if (i >= wanted && std::ssize(Kept()) >= wanted) break;
+    RETURN_IF_ERROR(TakeSlice());
+  }
+  const int64_t left_out = std::ssize(slices_) - std::ssize(Kept());
+  if (left_out > 0) {
+    absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", left_out,
+                    " of ", slices_.size(),
+                    " slices left out: something else had a core");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<const Profiler::Slice*> Profiler::Kept() const {
+  std::vector<double> us, traced_us;
+  for (const Slice& slice : slices_) {
+    us.push_back(slice.us);
+    traced_us.push_back(slice.traced_us);
+  }
+  const double limit = kOutlier * Median(us);
+  const double traced_limit = kOutlier * Median(traced_us);
+  std::vector<const Slice*> kept;
+  for (const Slice& slice : slices_) {
+    if (slice.us <= limit && slice.traced_us <= traced_limit) {
+      kept.push_back(&slice);
+    }
+  }
+  return kept;
+}
+
+// What a call costs that computes nothing.
+double Profiler::DispatchNs(const StepInfo& step) const {
+  const DispatchCost& cost = profile_.cost;
+  if (!absl::StartsWith(step.implementation, "onednn")) return cost.call_ns;
+  return step.op == "matmul" ? cost.matmul_ns : cost.eltwise_ns;
+}
+
+void Profiler::AddTrace(const StepTrace& trace, int w) {
+  const StepTrace::Worker& worker = trace.workers[w];
+  const std::vector<StepInfo>& steps = session_->executable().WorkerSteps(w);
+  const double clock_ns = profile_.cost.clock_ns;
+  WorkerTimes& times = workers_[w];
+  times.calls.resize(worker.calls);
+  int64_t next_fork = 0;
+  for (int64_t s = 0; s < trace.steps; ++s) {
+    double dispatch = 0, fork_join = 0;
+    for (int64_t c = 0; c < worker.calls; ++c) {
+      double ns = worker.at(s, c + 1) - worker.at(s, c) - clock_ns;
+      for (; next_fork < worker.forks_recorded &&
+             worker.forks[next_fork].end <= worker.at(s, c + 1);
+           ++next_fork) {
+        const ForkStamps& fork = worker.forks[next_fork];
+        const double waited = fork.body_begin - fork.begin + fork.end -
+                              fork.body_end - 2 * clock_ns;
+        fork_join += waited;
+        ns -= waited + 2 * clock_ns;
+      }
+      const double call_ns = std::min(ns, DispatchNs(steps[c]));
+      dispatch += call_ns;
+      times.calls[c].push_back(ns - call_ns);
+    }
+    if (s + 1 < trace.steps) {
+      dispatch += worker.at(s + 1, 0) - worker.at(s, worker.calls) - clock_ns;
+    }
+    times.dispatch.push_back(dispatch);
+    times.fork_join.push_back(fork_join);
+  }
+  const double outside = worker.at(0, 0) - trace.begin + trace.end -
+                         worker.at(trace.steps - 1, worker.calls);
+  times.run.push_back(outside / static_cast<double>(trace.steps));
+}
+
+void Profiler::AddGpuTrace(const StepTrace& trace) {
+  const StepTrace::Worker& worker = trace.workers[0];
+  workers_[0].calls.resize(worker.calls);
+  for (int64_t s = 0; s < trace.steps; ++s) {
+    for (int64_t c = 0; c < worker.calls; ++c) {
+      workers_[0].calls[c].push_back(
+          static_cast<double>(worker.at(s, c + 1) - worker.at(s, c)));
+    }
+  }
+}
+
+absl::Status Profiler::AccountCalls() {
+  const auto run = [this](CudaAccounting& accounting) -> absl::Status {
+    accounting.steps = slice_steps_ * kLeastSlices;
+    const int64_t begin = NowNs();
+    for (int64_t i = 0; i < kLeastSlices; ++i) {
+      RETURN_IF_ERROR(session_->Run(slice_steps_));
+    }
+    accounting.us = 1e-3 * static_cast<double>(NowNs() - begin);
+    return absl::OkStatus();
+  };
+  CudaAccounting& timers = profile_.accounting.emplace_back();
+  timers.source = absl::StrFormat("timers around each call, %.0f ns of each",
+                                  1e3 * timed_->cost_us());
+  timed_->Reset();
+  RETURN_IF_ERROR(run(timers));
+  timers.calls = timed_->Stats();
+
+  CudaAccounting& cupti = profile_.accounting.emplace_back();
+  cupti.source = "CUPTI, which slows each call";
+  const auto counting = CuptiAccounting::Create();
+  if (!counting.ok()) {
+    cupti.note = std::string(counting.status().message());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(run(cupti));
+  cupti.calls = (*counting)->Stats();
+  return absl::OkStatus();
+}
+
+void Profiler::MeasureRoofs(int64_t memory_bytes) {
+  const int threads = profile_.workers == 1 ? threads_ : 1;
+  PeakProbe peak(threads);
+  for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
+  profile_.peak_gflops = peak.best_gflops();
+  profile_.bandwidth_gbs =
+      CopyBandwidth(threads, memory_bytes / profile_.workers);
+}
+
+void Profiler::AddRates(ProfileRow& row) const {
+  if (row.mean_us <= 0) return;
+  // On a GPU nothing says what its roofs are.
+  const bool has_roofs = timed_ == nullptr;
+  row.gflops = row.step.flops / row.mean_us * 1e-3;
+  row.gbs = row.step.bytes / row.mean_us * 1e-3;
+  const double least_us =
+      1e-3 * std::max(row.step.flops / profile_.peak_gflops,
+                      row.step.bytes / profile_.bandwidth_gbs);
+  if (has_roofs) row.roofline = least_us / row.mean_us;
+}
+
+void Profiler::AddRow(int w, ProfileKind kind, StepInfo step,
+                      const std::vector<double>& ns) {
+  ProfileRow row;
+  row.worker = w;
+  row.kind = kind;
+  row.step = std::move(step);
+  row.mean_us = 1e-3 * Mean(ns);
+  row.median_us = 1e-3 * Median(ns);
+  row.p95_us = 1e-3 * Percentile(ns, 0.95);
+  row.share = row.mean_us / profile_.undisturbed_us;
+  if (kind == ProfileKind::kOp || kind == ProfileKind::kExchange) AddRates(row);
+  profile_.rows.push_back(std::move(row));
+}
+
+void Profiler::AddRows(int w) {
+  const std::vector<StepInfo>& steps = session_->executable().WorkerSteps(w);
+  const WorkerTimes& times = workers_[w];
+  double sum_us = 0;
+  const auto add = [&](ProfileKind kind, StepInfo step,
+                       const std::vector<double>& ns) {
+    AddRow(w, kind, std::move(step), ns);
+    sum_us += profile_.rows.back().mean_us;
+  };
+  for (size_t c = 0; c < times.calls.size(); ++c) {
+    const ProfileKind kind = steps[c].kind == StepKind::kOp ? ProfileKind::kOp
+                             : steps[c].kind == StepKind::kWait
+                                 ? ProfileKind::kWait
+                                 : ProfileKind::kExchange;
+    add(kind, steps[c], times.calls[c]);
+  }
+  const auto named = [](const char* op, std::string label) {
+    StepInfo step;
+    step.op = op;
+    step.label = std::move(label);
+    return step;
+  };
+  if (profile_.workers == 1 && threads_ > 1) {
+    add(ProfileKind::kForkJoin,
+        named("fork and join", "OpenMP, before and after the caller's part"),
+        times.fork_join);
+  }
+  if (timed_ == nullptr) {
+    add(ProfileKind::kDispatch,
+        named("dispatch", absl::StrCat(steps.size(), " calls, next addresses")),
+        times.dispatch);
+    add(ProfileKind::kRun,
+        named("run", absl::StrCat("begin and end of ", slice_steps_, " steps")),
+        times.run);
+  }
+  AddRow(w, ProfileKind::kUnaccounted,
+         named("unaccounted", "the undisturbed step less all of these"),
+         {1e3 * (profile_.undisturbed_us - sum_us)});
+}
+
+}  // namespace
+
+const char* ToString(ProfileKind kind) {
+  switch (kind) {
+    case ProfileKind::kOp:
+      return "op";
+    case ProfileKind::kExchange:
+      return "exchange";
+    case ProfileKind::kWait:
+      return "wait";
+    case ProfileKind::kForkJoin:
+      return "fork_join";
+    case ProfileKind::kDispatch:
+      return "dispatch";
+    case ProfileKind::kRun:
+      return "run";
+    case ProfileKind::kUnaccounted:
+      return "unaccounted";
+  }
+  return "?";
+}
+
+absl::StatusOr<Profile> ProfileStep(const ModelSpec& model,
+                                    const OptimizerSpec& optimizer,
+                                    const CompileOptions& compile,
+                                    const Dataset& data,
+                                    const ProfileOptions& options) {
+  CompileOptions timed_compile = compile;
+  std::optional<TimedCuda> timed;
+  if (compile.device == Device::kGpu) {
+    CudaApi* const cuda = compile.cuda.cuda;
+    timed.emplace(cuda == nullptr ? RealCuda() : *cuda);
+    timed_compile.cuda.cuda = &*timed;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<StepSession> session,
+                   StepSession::Create(model, optimizer, timed_compile, data,
+                                       options.batch));
+  // What a step touches: its values, the params, and the rows it fetches.
+  const int64_t memory = session->executable().arena_bytes() +
+                         4 * model.num_parameters() +
+                         options.batch * model.features();
+  Profiler profiler(compile, options);
+  if (timed) profiler.OnGpu(&*timed);
+  return profiler.Run(*session, memory);
+}
+
+}  // namespace onestep

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_MEASURE_PROFILE_H_
+#define ONESTEP_TRAINER_MEASURE_PROFILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda_call_stats.h"
+#include "runtime/dispatch_cost.h"
+#include "trainer/config.h"
+#include "trainer/data/dataset.h"
+#include "trainer/measure/trace_file.h"
+
+namespace onestep {
+
+// What the time of a worker's step went into. Every kind but the last is
+// measured; kUnaccounted is what is left of the undisturbed step.
+enum class ProfileKind : uint8_t {
+  kOp,           // inside a kernel
+  kExchange,     // workers give and take values
+  kWait,         // at the barrier, for the other workers
+  kForkJoin,     // OpenMP: before the caller's own part runs, and after it
+  kDispatch,     // calls made, addresses moved on between steps
+  kRun,          // begin and end of a run of many steps
+  kUnaccounted,  // may be below 0: by noise, on a GPU where nodes overlap
+};
+const char* ToString(ProfileKind kind);
+
+struct ProfileRow {
+  int worker = 0;
+  ProfileKind kind = ProfileKind::kOp;
+  StepInfo step;                                  // of a call
+  double mean_us = 0, median_us = 0, p95_us = 0;  // per step
+  double share = 0;                               // of the undisturbed step
+  // 0: not counted.
+  double gflops = 0, gbs = 0;
+  double roofline = 0;  // share of what the roofs below allow
+};
+
+// What was asked of CUDA while steps ran undisturbed.
+struct CudaAccounting {
+  std::string source;  // "timers around each call", "CUPTI"
+  std::string note;    // why there is nothing; "": there is
+  std::vector<CudaCallStats> calls;
+  int64_t steps = 0;
+  double us = 0;  // of all these steps
+};
+
+struct Profile {
+  std::string name;  // "unfused"
+  std::string lowering;
+  Device device = Device::kCpu;
+  int64_t batch = 0;
+  int64_t steps = 0;  // that were profiled
+  int workers = 1;
+  std::vector<ProfileRow> rows;  // worker by worker, in the order of calls
+  // Of a step, means over slices of some steps taken in turn: as in a training
+  // run, and with a clock read after each call.
+  double undisturbed_us = 0, profiled_us = 0;
+  double undisturbed_low_us = 0, undisturbed_high_us = 0;  // p5, p95 of slices
+  DispatchCost cost;  // its clock_ns is taken off every row
+  // The roofs of one worker: multiply-adds in registers, and a copy within as
+  // much memory as the step uses. 0: unknown.
+  double peak_gflops = 0, bandwidth_gbs = 0;
+  std::vector<CudaAccounting> accounting;  // on a GPU
+  std::string note;  // what could not be seen, and why; "": nothing
+};
+
+struct ProfileOptions {
+  std::string name;
+  int64_t batch = 32;
+  int64_t steps = 2000;        // at least so many
+  TraceFile* trace = nullptr;  // gets the compilation and the first steps
+  int64_t trace_steps = 0;
+};
+
+// On a GPU the rows are its own times, by events, of calls that the host waits
+// for; undisturbed nothing waits.
+//
+// Compiles the step as `compile` says, warms it up, and takes slices of it,
+// undisturbed and traced in turn. Slices that took half as long again as the
+// median one are left out: something else had the core.
+// REQUIRES: options.batch <= data.rows.
+absl::StatusOr<Profile> ProfileStep(const ModelSpec& model,
+                                    const OptimizerSpec& optimizer,
+                                    const CompileOptions& compile,
+                                    const Dataset& data,
+                                    const ProfileOptions& options);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_MEASURE_PROFILE_H_

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/measure/profile_report.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace onestep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json NumberOrNull(double value) {
+  return value > 0 ? Json(value) : Json(nullptr);
+}
+
+Json ToJson(const ProfileRow& row) {
+  Json json;
+  json["worker"] = row.worker;
+  json["kind"] = ToString(row.kind);
+  json["op"] = row.step.op;
+  json["phase"] = row.step.phase;
+  json["shape"] = row.step.label;
+  json["mean_us"] = row.mean_us;
+  json["median_us"] = row.median_us;
+  json["p95_us"] = row.p95_us;
+  json["share"] = row.share;
+  json["gflops"] = NumberOrNull(row.gflops);
+  json["gbs"] = NumberOrNull(row.gbs);
+  json["roofline"] = NumberOrNull(row.roofline);
+  json["implementation"] = row.step.implementation;
+  json["fused_from"] = row.step.fused_from;
+  return json;
+}
+
+Json ToJson(const CudaAccounting& accounting) {
+  Json json;
+  json["source"] = accounting.source;
+  json["note"] = accounting.note;
+  json["steps"] = accounting.steps;
+  json["us"] = accounting.us;
+  json["calls"] = Json::array();
+  for (const CudaCallStats& call : accounting.calls) {
+    json["calls"].push_back({{"call", call.call},
+                             {"calls", call.calls},
+                             {"total_us", call.total_us},
+                             {"share", call.total_us / accounting.us}});
+  }
+  return json;
+}
+
+std::string ToText(const CudaAccounting& accounting) {
+  if (!accounting.note.empty()) {
+    return absl::StrCat("no calls by CUPTI: ", accounting.note, "\n");
+  }
+  std::string text = absl::StrFormat(
+      "calls of CUDA in %d undisturbed steps, %.0f us (%s)\n"
+      "%-36s %10s %12s %12s %8s\n",
+      accounting.steps, accounting.us, accounting.source, "call", "calls",
+      "total us", "average us", "% time");
+  for (const CudaCallStats& call : accounting.calls) {
+    absl::StrAppendFormat(&text, "%-36s %10d %12.1f %12.3f %8.1f\n", call.call,
+                          call.calls, call.total_us,
+                          call.total_us / static_cast<double>(call.calls),
+                          100 * call.total_us / accounting.us);
+  }
+  return text;
+}
+
+std::string Rate(double value) {
+  return value > 0 ? absl::StrFormat("%.1f", value) : "";
+}
+
+std::string RowText(const ProfileRow& row) {
+  absl::string_view shape = row.step.label;
+  if (absl::ConsumePrefix(&shape, row.step.op)) {
+    shape = absl::StripLeadingAsciiWhitespace(shape);
+  }
+  return absl::StrFormat(
+      "%-8s  %-15s %8.3f %8.3f %8.3f %6.1f %8s %7s %6s  %-18s  %s\n",
+      row.step.phase, row.step.op, row.mean_us, row.median_us, row.p95_us,
+      100 * row.share, Rate(row.gflops), Rate(row.gbs),
+      row.roofline > 0 ? absl::StrFormat("%.0f %%", 100 * row.roofline) : "",
+      row.step.implementation, shape);
+}
+
+// Whether the fused step's row does the work of the unfused one's, or is of
+// its kind where rows are no calls.
+bool IsPartOf(const ProfileRow& unfused, const ProfileRow& fused) {
+  if (unfused.kind != fused.kind) return false;
+  if (fused.kind != ProfileKind::kOp) return true;
+  return std::any_of(unfused.step.origins.begin(), unfused.step.origins.end(),
+                     [&](int origin) {
+                       return std::count(fused.step.origins.begin(),
+                                         fused.step.origins.end(), origin) > 0;
+                     });
+}
+
+// Below the table.
+std::string TotalsText(const Profile& profile) {
+  std::string text =
+      absl::StrFormat("step undisturbed %.3f us (slices from %.3f to %.3f)",
+                      profile.undisturbed_us, profile.undisturbed_low_us,
+                      profile.undisturbed_high_us);
+  if (profile.steps > 0) {
+    absl::StrAppendFormat(
+        &text, ", profiled %.3f us (%+.1f %%), over %d steps",
+        profile.profiled_us,
+        100 * (profile.profiled_us / profile.undisturbed_us - 1),
+        profile.steps);
+  }
+  absl::StrAppend(&text, "\n");
+  if (!profile.accounting.empty()) {
+    absl::StrAppend(&text,
+                    "rows are the device's times, by events, of calls that the "
+                    "host waits for\n");
+    for (const CudaAccounting& accounting : profile.accounting) {
+      absl::StrAppend(&text, ToText(accounting));
+    }
+    return text;
+  }
+  absl::StrAppendFormat(
+      &text,
+      "taken off: %.1f ns a call for the clock; dispatch: %.1f ns a call, "
+      "%.0f ns a oneDNN matmul, %.0f ns another primitive\n"
+      "roofs%s: %.1f GFLOP/s of multiply-adds, %.1f GB/s of a copy in as much "
+      "memory\n",
+      profile.cost.clock_ns, profile.cost.call_ns, profile.cost.matmul_ns,
+      profile.cost.eltwise_ns, profile.workers > 1 ? " of a worker" : "",
+      profile.peak_gflops, profile.bandwidth_gbs);
+  return text;
+}
+
+}  // namespace
+
+Json ToJson(const Profile& profile) {
+  Json json;
+  json["name"] = profile.name;
+  json["lowering"] = profile.lowering;
+  json["device"] = NameOf(profile.device);
+  json["batch"] = profile.batch;
+  json["steps"] = profile.steps;
+  json["workers"] = profile.workers;
+  json["undisturbed_us"] = profile.undisturbed_us;
+  json["undisturbed_low_us"] = profile.undisturbed_low_us;
+  json["undisturbed_high_us"] = profile.undisturbed_high_us;
+  json["profiled_us"] = profile.profiled_us;
+  json["clock_ns"] = profile.cost.clock_ns;
+  json["call_ns"] = profile.cost.call_ns;
+  json["matmul_primitive_ns"] = profile.cost.matmul_ns;
+  json["eltwise_primitive_ns"] = profile.cost.eltwise_ns;
+  json["peak_gflops"] = profile.peak_gflops;
+  json["bandwidth_gbs"] = profile.bandwidth_gbs;
+  if (!profile.accounting.empty()) {
+    json["accounting"] = Json::array();
+    for (const CudaAccounting& a : profile.accounting) {
+      json["accounting"].push_back(ToJson(a));
+    }
+  }
+  json["note"] = profile.note;
+  json["rows"] = Json::array();
+  for (const ProfileRow& row : profile.rows)
+    json["rows"].push_back(ToJson(row));
+  return json;
+}
+
+std::string ToText(const Profile& profile) {
+  std::string text = absl::StrCat(profile.name, ": ", profile.lowering, "\n");
+  int worker = -1;
+  for (const ProfileRow& row : profile.rows) {
+    if (row.worker != worker) {
+      worker = row.worker;
+      if (profile.workers > 1) absl::StrAppend(&text, "worker ", worker, "\n");
+      absl::StrAppendFormat(
+          &text, "%-8s  %-15s %8s %8s %8s %6s %8s %7s %6s  %-18s  %s\n",
+          "phase", "op", "mean us", "median", "p95", "% step", "GFLOP/s",
+          "GB/s", "roof", "implementation", "shape");
+    }
+    absl::StrAppend(&text, RowText(row));
+  }
+  absl::StrAppend(&text, TotalsText(profile));
+  if (!profile.note.empty()) {
+    absl::StrAppend(&text, "note: ", profile.note, "\n");
+  }
+  return text;
+}
+
+std::string CompareText(const Profile& unfused, const Profile& fused) {
+  const auto line = [](const ProfileRow& row, const std::string& from,
+                       double unfused_us, const std::string& fused_us,
+                       const std::string& to) {
+    return absl::StrFormat("%-8s  %-52s %10.3f %10s  %s\n", row.step.phase,
+                           from, unfused_us, fused_us, to);
+  };
+  std::string text =
+      absl::StrFormat("%-8s  %-52s %10s %10s  %s\n", "phase", "textbook ops",
+                      "unfused us", "fused us", "fused into");
+  std::set<const ProfileRow*> taken;
+  for (const ProfileRow& row : fused.rows) {
+    if (row.worker != 0) continue;
+    double us = 0;
+    std::vector<std::string> from;
+    for (const ProfileRow& other : unfused.rows) {
+      if (other.worker != 0 || !IsPartOf(other, row)) continue;
+      if (!taken.insert(&other).second) continue;
+      us += other.mean_us;
+      from.push_back(other.step.op);
+    }
+    absl::StrAppend(&text,
+                    line(row, absl::StrJoin(from, " + "), us,
+                         absl::StrFormat("%.3f", row.mean_us), row.step.op));
+  }
+  for (const ProfileRow& row : unfused.rows) {
+    if (row.worker != 0 || taken.count(&row) > 0) continue;
+    absl::StrAppend(&text, line(row, row.step.op, row.mean_us, "", "nothing"));
+  }
+  absl::StrAppendFormat(&text, "%-8s  %-52s %10.3f %10.3f  %.2fx\n", "",
+                        "step undisturbed", unfused.undisturbed_us,
+                        fused.undisturbed_us,
+                        unfused.undisturbed_us / fused.undisturbed_us);
+  return text;
+}
+
+}  // namespace onestep

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_MEASURE_PROFILE_REPORT_H_
+#define ONESTEP_TRAINER_MEASURE_PROFILE_REPORT_H_
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "trainer/measure/profile.h"
+
+namespace onestep {
+
+// A row is null where something is not counted.
+nlohmann::ordered_json ToJson(const Profile& profile);
+
+// A table of every worker, with what the step took undisturbed and what the
+// profiler itself cost.
+std::string ToText(const Profile& profile);
+
+// What each call of `fused` took, beside the textbook ops that it came from.
+std::string CompareText(const Profile& unfused, const Profile& fused);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_MEASURE_PROFILE_REPORT_H_

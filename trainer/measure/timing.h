@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the steps of several ways are timed on equal terms.
+#ifndef ONESTEP_TRAINER_MEASURE_TIMING_H_
+#define ONESTEP_TRAINER_MEASURE_TIMING_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trainer/data/random.h"
+
+namespace onestep {
+
+// Runs so many steps of one way and returns when they are done.
+using RunSteps = std::function<absl::Status(int64_t)>;
+
+// Microseconds per step. REQUIRES: steps >= 1.
+absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps);
+
+// Takes samples of all ways in turn, each of at least ten milliseconds.
+class Timing {
+ public:
+  // `seed`: of the order that they are taken in.
+  Timing(const std::vector<RunSteps>& ways, uint64_t seed);
+
+  // Runs each until it gets no faster.
+  absl::Status WarmUp();
+
+  // A sample of each, in an order drawn anew. A sample during which the kernel
+  // took a core away says little about the step: it is taken again. On a
+  // machine that is never quiet that must end: after so many tries, and when
+  // it took three times as long as the samples themselves, the fastest counts.
+  absl::Status Sample();
+
+  // The samples of a way so far, microseconds per step.
+  const std::vector<double>& us(size_t way) const { return ways_[way].us; }
+  // Tries during which the kernel took a core.
+  int64_t interrupted() const { return interrupted_; }
+
+ private:
+  struct Way {
+    RunSteps run;
+    int64_t steps = 1;  // of a sample
+    std::vector<double> us;
+  };
+
+  absl::StatusOr<double> TimeUndisturbed(const Way& way);
+
+  std::vector<Way> ways_;
+  Random random_;
+  int64_t interrupted_ = 0;
+  double retake_seconds_;  // that may still be spent
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_MEASURE_TIMING_H_
