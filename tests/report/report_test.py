@@ -190,6 +190,8 @@ def leaves(value):
         return [leaf for item in value for leaf in leaves(item)]
     if isinstance(value, bool):
         return [str(value).lower()]
+    if isinstance(value, float):  # 1.0 is 1 and 1e-07 is 1e-7
+        return [re.sub(r"\.0$|(?<=e-)0", "", str(value))]
     return [] if value is None else [str(value)]
 
 

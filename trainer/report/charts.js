@@ -72,8 +72,8 @@ function drawLines(series, x, y, marks, width) {
   return svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "group"},
       yAxis(y, yAt, left, right + 10),
       xAxis(x, xAt, top, bottom, width),
-      marks.map(({at}) => svg("path", {
-        class: "mark-line", d: `M${xAt(at)} ${top}V${bottom}`})),
+      marks.map((mark) => svg("path", {
+        class: "mark-line", d: `M${xAt(mark)} ${top}V${bottom}`})),
       series.map((s, i) => svg("g", {class: seriesClass(i)},
           svg("path", {class: "line", d: "M" + s.points.map(
               (p) => `${xAt(p.x)} ${yAt(p.y)}`).join("L")}))),
@@ -87,7 +87,7 @@ function drawLines(series, x, y, marks, width) {
 
 // Lines through the points {x, y, label} of {name, points}. An axis is
 // {title, ticks, format, log}: its first and last ticks are its ends. `marks`
-// are places {at} on the x axis.
+// are values of x.
 function lineChart(options, series, x, y, data, marks = []) {
   return chart(options, seriesLegend(series),
                (width) => drawLines(series, x, y, marks, width), data);

@@ -62,8 +62,8 @@ function epochChart(id, title, epochs, fields, format, tickFormat) {
                            (_, i) => 1 + i * step);
   return lineChart({id, title}, series,
       {title: "epoch", ticks, format: number},
-      {title: title.toLowerCase(), ticks: linearTicks(Math.min(...ys), Math.max(...ys), 5),
-       format: tickFormat},
+      {title: title.toLowerCase(), format: tickFormat,
+       ticks: linearTicks(Math.min(...ys), Math.max(...ys), 5)},
       table(`${title} by epoch`, EPOCH_COLUMNS, epochs));
 }
 
@@ -74,8 +74,9 @@ function training({epochs, test}) {
       epochChart("fig-accuracy", "Accuracy", epochs,
           {train_accuracy: "training", validation_accuracy: "validation"},
           (v) => percent(v, 2), percentTick)),
-      test && html("p", {id: "test"}, `Test set of ${number(test.rows)} rows: ` +
-          `accuracy ${percent(test.accuracy, 2)}, loss ${number(test.loss)}.`));
+      test && html("p", {id: "test"},
+          `Test set of ${number(test.rows)} rows: accuracy ` +
+          `${percent(test.accuracy, 2)}, loss ${number(test.loss)}.`));
 }
 
 // ---- profiles ----
@@ -90,7 +91,7 @@ const ROW_COLUMNS = [
   ["Row", (r) => r.op || r.kind], ["Phase", (r) => r.phase],
   ["Shape", shapeOf], ["Mean", (r) => micros(r.mean_us), true],
   ["Median", (r) => micros(r.median_us), true],
-  ["95 % below", (r) => micros(r.p95_us), true],
+  ["95th percentile", (r) => micros(r.p95_us), true],
   ["Share", (r) => percent(r.share), true],
   ["GFLOP/s", (r) => number(r.gflops), true],
   ["GB/s", (r) => number(r.gbs), true],
@@ -305,8 +306,7 @@ function sweepSection(sweep) {
   const accuracies = sweepLines(all, "validation_accuracy",
                                 (v) => percent(v, 2));
   const values = (series) => series.flatMap((s) => s.points.map((p) => p.y));
-  const marks = sweep.crossover.filter(({batch}) => has(batch)).map(
-      ({batch}) => ({at: batch}));
+  const marks = sweep.crossover.map(({batch}) => batch).filter(has);
   const ys = values(times), as = values(accuracies);
   return section("sweep", "Batch sweep",
       html("p", {}, `${sweep.model}, ${number(sweep.rows)} rows of ` +
@@ -323,7 +323,7 @@ function sweepSection(sweep) {
           sweep, accuracies,
           {title: "validation accuracy", format: percentTick,
            ticks: linearTicks(Math.min(...as), Math.max(...as), 5)},
-          ["A larger batch takes fewer steps, which may cost accuracy."], []));
+          ["A larger batch takes fewer steps, which may cost accuracy."]));
 }
 
 // ---- memory ----
@@ -376,6 +376,7 @@ function main(report) {
     training(report),
     report.profiles.length === 0 ? null : section("time",
         "Where the time goes", stepChart(report.profiles),
+        (report.refused ?? []).map((why) => html("p", {}, `Not run: ${why}.`)),
         fusionChart(report.graph, profileOf(report, "unfused"),
                     profileOf(report, "fused")),
         opCharts(report.profiles)),

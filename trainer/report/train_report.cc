@@ -127,6 +127,7 @@ absl::StatusOr<Json> TrainReport(const Config& config, const TrainingData& data,
       BuildTrainStep(config.model, config.optimizer, data.train.rows, batch));
   CompileOptions fused = config.compile;
   fused.fuse = true;
+  fused.sparse = {};  // as the profile "fused", which is compared op by op
   fused.dump_dir.clear();
   fused.dispatch = Dispatch::kAuto;
   ASSIGN_OR_RETURN(const Compiled compiled, Compile(textbook.Clone(), fused));
