@@ -21,7 +21,6 @@
 #include "trainer/data/random_rows.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
-#include "trainer/measure/statistics.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/version.h"
 
@@ -151,7 +150,7 @@ void Append(const StepTrace& trace, CallTimes& times) {
         forks_ns +=
             static_cast<double>(f.body_begin - f.begin + f.end - f.body_end);
       }
-      times.forks_us[call].push_back(forks_ns * 1e-3);
+      times.forks_us[call].push_back(std::max(0.0, forks_ns * 1e-3));
     }
   }
 }
@@ -303,8 +302,9 @@ absl::StatusOr<MachineCosts> Calibrate(
     for (const CalibrationStep& step : steps) {
       ModelSpec model = config.model;
       model.widths = step.widths;
-      if (round > 1 && model.num_parameters() > kParametersOfAllRounds)
+      if (round > 1 && model.num_parameters() > kParametersOfAllRounds) {
         continue;
+      }
       progress(absl::StrCat("calibrate, round ", round, " of ", kRounds, ": ",
                             model.ToString(), ", batch ", step.batch));
       RETURN_IF_ERROR(LearnFrom(config, model, step.batch, RowsOf(all, step),
@@ -320,7 +320,7 @@ absl::StatusOr<MachineCosts> Calibrate(
 absl::StatusOr<MachineCosts> KeptCosts(
     const Config& config,
     const std::function<void(const std::string&)>& progress) {
-  Cache cache("costs.json", "what calls cost here");
+  Cache cache(kCostsFile, "what calls cost here");
   const std::string key = KeyOf(config);
   if (std::optional<MachineCosts> kept = FromJson(cache.Get(key))) {
     return *std::move(kept);
