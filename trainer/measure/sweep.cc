@@ -196,7 +196,7 @@ void Sweeper::PlanOccupancy(const Column& column, SweepCell& cell) const {
     return;
   }
   FillOccupancy(*compiled, cell);
-  absl::StrAppend(&cell.refused, "; planned for ", compiled->cuda->device);
+  absl::StrAppend(&cell.refused, "; blocks as on ", compiled->cuda->device);
 }
 
 absl::Status Sweeper::RunBatch(int64_t batch,

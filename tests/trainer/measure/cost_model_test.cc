@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/trainer/steps_only.h"
+#include "tests/trainer/measure/steps_only.h"
 
 namespace onestep {
 namespace {

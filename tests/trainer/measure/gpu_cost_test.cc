@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "tests/status_matchers.h"
-#include "tests/trainer/steps_only.h"
+#include "tests/trainer/measure/steps_only.h"
 
 namespace onestep {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef ONESTEP_TESTS_TRAINER_STEPS_ONLY_H_
-#define ONESTEP_TESTS_TRAINER_STEPS_ONLY_H_
+#ifndef ONESTEP_TESTS_TRAINER_MEASURE_STEPS_ONLY_H_
+#define ONESTEP_TESTS_TRAINER_MEASURE_STEPS_ONLY_H_
 
 #include <memory>
 #include <string>
@@ -45,4 +45,4 @@ inline Compiled CompiledOf(std::vector<StepInfo> steps, int workers = 1) {
 
 }  // namespace onestep
 
-#endif  // ONESTEP_TESTS_TRAINER_STEPS_ONLY_H_
+#endif  // ONESTEP_TESTS_TRAINER_MEASURE_STEPS_ONLY_H_
