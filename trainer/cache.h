@@ -18,6 +18,8 @@ class Cache {
   // `what` is kept in the file `name`, for people: "the choice of auto".
   Cache(const std::string& name, absl::string_view what);
 
+  // "": there is no place for it.
+  const std::string& file() const { return file_; }
   // What is kept under `key`; null: nothing.
   nlohmann::ordered_json Get(const std::string& key) const;
   // Of everything that is kept, in the order in which it first came.
@@ -26,7 +28,7 @@ class Cache {
   void Put(const std::string& key, nlohmann::ordered_json value);
 
  private:
-  std::string file_;  // "": there is no place for it
+  std::string file_;
   std::string what_;
   nlohmann::ordered_json json_;
 };

@@ -276,6 +276,8 @@ Json ToJson(const std::vector<AdvisedWay>& ways) {
   return json;
 }
 
+std::string CostsFile() { return Cache(kCostsFile, "").file(); }
+
 // The flags of the model and of what else is not the default.
 std::string ModelFlags(const Config& config) {
   std::string flags = absl::StrCat("--model ", config.model.ToString());
@@ -340,7 +342,8 @@ Json ToJson(const Config& config, const Advice& advice) {
   json["gpu"] = advice.gpu;
   json["elsewhere"] = ToJson(advice.elsewhere);
   json["memory"] = ToJson(advice.memory);
-  json["calibration"] = {{"seconds", advice.costs.seconds},
+  json["calibration"] = {{"file", CostsFile()},
+                         {"seconds", advice.costs.seconds},
                          {"calls", advice.costs.calls.points()},
                          {"peak_gflops", advice.costs.peak_gflops}};
   return json;
@@ -387,9 +390,9 @@ std::string ToText(const Config& config, const Advice& advice) {
   absl::StrAppend(&text, "\nmemory of a run:\n", ToText(advice.memory));
   absl::StrAppendFormat(
       &text,
-      "\ntold from %d calls that were timed here in %.1f s, of other "
-      "models; kept in costs.json\n",
-      advice.costs.calls.points(), advice.costs.seconds);
+      "\ntold from %d calls of other models, timed here in %.1f s and kept in "
+      "%s: without it they are timed anew\n",
+      advice.costs.calls.points(), advice.costs.seconds, CostsFile());
   for (const std::string& kernel : best.cost.unknown) {
     absl::StrAppend(&text, "not calibrated: ", kernel, "\n");
   }

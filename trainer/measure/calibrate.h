@@ -33,8 +33,10 @@ absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
     const std::function<void(const std::string&)>& progress);
 
+inline constexpr char kCostsFile[] = "costs.json";
+
 // What an earlier run measured on this machine with this version and the same
-// kinds of calls, kept in costs.json (cache.h), else Calibrate's, which is then
+// kinds of calls, kept in kCostsFile (cache.h), else Calibrate's, which is then
 // kept. Deleting the file has all measured anew.
 absl::StatusOr<MachineCosts> KeptCosts(
     const Config& config,

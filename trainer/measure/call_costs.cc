@@ -19,7 +19,6 @@ constexpr double kNear = 0.02;
 
 double SquaredDistance(const std::vector<double>& a,
                        const std::vector<double>& b) {
-  CHECK(a.size() == b.size());
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double octaves = std::log2(a[i] / b[i]);
@@ -53,7 +52,8 @@ std::optional<CallCosts::Estimate> CallCosts::Find(
   const double fixed = FixedUs(call.family);
   double weights = 0, log_us_per_work = 0, overhead_share = 0;
   for (const Point& point : points_) {
-    if (point.call.kernel != call.kernel || point.call.family != call.family) {
+    if (point.call.kernel != call.kernel || point.call.family != call.family ||
+        point.call.size.size() != call.size.size()) {
       continue;
     }
     const double weight =
@@ -85,12 +85,19 @@ std::optional<CallCosts> CallCosts::FromJson(const Json& json) {
   CallCosts costs;
   try {
     for (const Json& point : json) {
-      KernelCall call = {point.at("kernel").get<std::string>(),
-                         point.at("family").get<std::string>(),
-                         point.at("size").get<std::vector<double>>(),
-                         point.at("work").get<double>()};
-      costs.points_.push_back({std::move(call), point.at("us").get<double>(),
-                               point.at("overhead_us").get<double>()});
+      const KernelCall call = {point.at("kernel").get<std::string>(),
+                               point.at("family").get<std::string>(),
+                               point.at("size").get<std::vector<double>>(),
+                               point.at("work").get<double>()};
+      const auto us = point.at("us").get<double>();
+      const auto overhead_us = point.at("overhead_us").get<double>();
+      const bool positive =
+          call.work > 0 && std::all_of(call.size.begin(), call.size.end(),
+                                       [](double size) { return size > 0; });
+      if (!positive || overhead_us < 0 || us <= overhead_us) {
+        return std::nullopt;
+      }
+      costs.points_.push_back({call, us, overhead_us});
     }
   } catch (const Json::exception&) {
     return std::nullopt;

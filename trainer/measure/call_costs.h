@@ -35,14 +35,15 @@ class CallCosts {
 
   // Of equal calls the fastest counts: what is slower was disturbed.
   // `overhead_us`: of `us`, what forks and joins took.
-  // REQUIRES: us > overhead_us >= 0; as many sizes as every call of the kernel.
+  // REQUIRES: us > overhead_us >= 0.
   void Add(const KernelCall& call, double us, double overhead_us = 0);
 
   struct Estimate {
     double us = 0;
     double overhead_us = 0;  // the fixed cost, and forks and joins
   };
-  // nullopt: no call of this kernel and family was measured.
+  // nullopt: no call of this kernel and family, and with as many sizes, was
+  // measured.
   std::optional<Estimate> Find(const KernelCall& call) const;
 
   int points() const { return static_cast<int>(points_.size()); }

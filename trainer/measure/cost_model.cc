@@ -31,7 +31,7 @@ int64_t Columns(const TensorType& type) {
   return type.rank() == 0 ? 1 : type.dims.back();
 }
 
-// The largest of what the step makes or, of the first operand, reads.
+// The largest of what the step makes; null: a copy, which has no types.
 const TensorType* LargestType(const StepInfo& info) {
   const TensorType* largest = nullptr;
   for (const TensorType& type : info.results) {
@@ -109,7 +109,7 @@ KernelCall CallOf(const StepInfo& info, const StepContext& context) {
     return SparseCall(info, std::move(call));
   }
   const TensorType* const type = LargestType(info);
-  if (type == nullptr) {  // a copy
+  if (type == nullptr) {
     call.size = {std::max(1.0, info.bytes)};
     call.work = std::max(1.0, info.bytes);
     return call;

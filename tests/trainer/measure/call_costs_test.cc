@@ -63,6 +63,7 @@ TEST(CallCostsTest, KnowsNothingOfAnotherKernelOrFamily) {
   costs.Add(Call(8, 100), 10);
   EXPECT_FALSE(costs.Find({"add", "cpu", {8}, 100}));
   EXPECT_FALSE(costs.Find({"matmul", "cpu x2", {8}, 100}));
+  EXPECT_FALSE(costs.Find({"matmul", "cpu", {8, 8}, 100}));
 }
 
 TEST(CallCostsTest, ComesBackFromItsJson) {
@@ -80,6 +81,14 @@ TEST(CallCostsTest, ReadsNothingThatItDidNotWrite) {
   EXPECT_FALSE(CallCosts::FromJson(nlohmann::ordered_json::array()));
   EXPECT_FALSE(CallCosts::FromJson({{{"kernel", "matmul"}}}));
   EXPECT_FALSE(CallCosts::FromJson({1, 2}));
+  CallCosts costs;
+  costs.Add(Call(8, 100), 10);
+  auto json = costs.ToJson();
+  json[0]["us"] = 0;
+  EXPECT_FALSE(CallCosts::FromJson(json));
+  json[0]["us"] = 10;
+  json[0]["size"][0] = -1;
+  EXPECT_FALSE(CallCosts::FromJson(json));
 }
 
 }  // namespace
