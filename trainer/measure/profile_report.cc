@@ -19,13 +19,22 @@ Json NumberOrNull(double value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
 
+// The label without the op in front.
+std::string ShapeOf(const StepInfo& step) {
+  absl::string_view shape = step.label;
+  if (absl::ConsumePrefix(&shape, step.op)) {
+    shape = absl::StripLeadingAsciiWhitespace(shape);
+  }
+  return std::string(shape);
+}
+
 Json ToJson(const ProfileRow& row) {
   Json json;
   json["worker"] = row.worker;
   json["kind"] = ToString(row.kind);
   json["op"] = row.step.op;
   json["phase"] = row.step.phase;
-  json["shape"] = row.step.label;
+  json["shape"] = ShapeOf(row.step);
   json["mean_us"] = row.mean_us;
   json["median_us"] = row.median_us;
   json["p95_us"] = row.p95_us;
@@ -77,16 +86,12 @@ std::string Rate(double value) {
 }
 
 std::string RowText(const ProfileRow& row) {
-  absl::string_view shape = row.step.label;
-  if (absl::ConsumePrefix(&shape, row.step.op)) {
-    shape = absl::StripLeadingAsciiWhitespace(shape);
-  }
   return absl::StrFormat(
       "%-8s  %-15s %8.3f %8.3f %8.3f %6.1f %8s %7s %6s  %-18s  %s\n",
       row.step.phase, row.step.op, row.mean_us, row.median_us, row.p95_us,
       100 * row.share, Rate(row.gflops), Rate(row.gbs),
       row.roofline > 0 ? absl::StrFormat("%.0f %%", 100 * row.roofline) : "",
-      row.step.implementation, shape);
+      row.step.implementation, ShapeOf(row.step));
 }
 
 // Whether the fused step's row does the work of the unfused one's, or is of
