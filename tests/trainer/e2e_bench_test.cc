@@ -26,8 +26,9 @@ using testing::StartsWith;
 class E2eBenchTest : public CliTest {
  protected:
   CliResult Bench(const std::vector<std::string>& more) {
-    std::vector<std::string> args = {"bench", "--model",   "20-16-4", "--batch",
-                                     "8",     "--threads", "1"};
+    std::vector<std::string> args = {"bench",   "--model",     "20-16-4",
+                                     "--batch", "8",           "--threads",
+                                     "1",       "--processes", "3"};
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
