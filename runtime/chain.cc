@@ -135,6 +135,7 @@ absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
   scale.End();
   worker.forks_recorded =
       std::min<int64_t>(recorder.count(), std::ssize(worker.forks));
+  worker.forks_missed = recorder.count() - worker.forks_recorded;
   trace.TicksToNs(scale);
   return status;
 }

@@ -14,7 +14,7 @@ namespace onestep {
 // entry this program takes in between; times are by NowTicks. Allocates
 // nothing: regions for which `forks` has no room are only counted.
 //
-// Thread rule: one recorder at a time, used by one thread.
+// Thread rule: one recorder at a time on a thread, and used by it alone.
 class ForkRecorder {
  public:
   // Unavailable where parallel regions do not pass that entry.

@@ -26,8 +26,9 @@ struct StepTrace {
     // each: a call begins when the one before it ends.
     std::vector<int64_t> stamps;
     // Regions that the worker opened, in order; the first `forks_recorded`.
+    // There was no room for `forks_missed` more.
     std::vector<ForkStamps> forks;
-    int64_t forks_recorded = 0;
+    int64_t forks_recorded = 0, forks_missed = 0;
 
     int64_t at(int64_t step, int64_t call) const {
       return stamps[step * (calls + 1) + call];

@@ -30,7 +30,8 @@ constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxStepsPerLaunch = 1024;
 constexpr int64_t kMaxSamples = 1'000'000;
 constexpr int64_t kMaxProcesses = 1000;
-constexpr int64_t kMaxTraceSteps = 100'000;
+constexpr int64_t kMaxTraceSteps = 10'000;
+constexpr int64_t kMaxProfiledSteps = 1'000'000;
 
 constexpr char kUsage[] =
     "Trains small neural networks, each train step compiled.\n"
@@ -100,6 +101,7 @@ Flags::Flags(Verb verb)
   if (IsOneOf({Verb::kGraph, Verb::kBench, Verb::kProfile, Verb::kAdvise})) {
     config_.model.widths = {784, 128, 10};
   }
+  if (verb == Verb::kProfile) config_.input = InputMode::kDense;
   if (verb == Verb::kSweep) {
     config_.batches = {32, 64, 128, 256, 512, 1024, 2048, 4096};
     config_.epochs = 1;
@@ -188,7 +190,7 @@ void Flags::AddMeasuring() {
                    [this](const std::string& text) { return SetGate(text); });
       break;
     case Verb::kProfile:
-      flags_.Integer("--steps", &config_.profile_steps, 1, kMaxSteps,
+      flags_.Integer("--steps", &config_.profile_steps, 1, kMaxProfiledSteps,
                      "Steps that are profiled, after warm-up");
       flags_.Switch("--compare", &config_.compare_fusion,
                     "Show the step unfused and fused side by side");
@@ -293,6 +295,8 @@ void Flags::AddCompile() {
                    "GPU graph,single]");
   } else if (!advises) {
     flags_.Choice("--device", &compile.device, "Where it runs");
+  }
+  if (!advises && !IsOneOf({Verb::kSweep, Verb::kBench})) {
     flags_.Choice("--dispatch", &compile.dispatch, "How the step is launched");
   }
   flags_.Choice("--kernels", &compile.kernels, "Which CPU kernels");
@@ -328,14 +332,14 @@ void Flags::AddCompile() {
   if (config_.verb == Verb::kTrain) {
     flags_.Switch("--print-plan", &config_.print_plan, "Print the memory plan");
   }
-  AddGpu();
+  if (!advises) AddGpu();
 }
 
 void Flags::AddGpu() {
   CudaOptions& cuda = config_.compile.cuda;
   flags_.Group("GPU");
   flags_.Choice("--math", &cuda.math, "How fp32 matrices are multiplied");
-  if (IsOneOf({Verb::kEval, Verb::kPredict, Verb::kAdvise})) return;
+  if (IsOneOf({Verb::kEval, Verb::kPredict})) return;
   if (config_.verb == Verb::kBench) {  // which compares them
     flags_.Choice("--tier", &cuda.tier,
                   "Time this one beside t0, and no other");
@@ -483,6 +487,17 @@ absl::Status Flags::CheckTogether() const {
     return absl::InvalidArgumentError(
         "--patience: want --validation above 0 with it, got 0");
   }
+  if (config_.verb == Verb::kProfile) {
+    // One step is looked at: nothing is timed to choose it.
+    if (config_.input == InputMode::kAuto) {
+      return absl::InvalidArgumentError(
+          "--input: want dense or sparse with profile, got auto");
+    }
+    if (Given("--fuse") && config_.compare_fusion) {
+      return absl::InvalidArgumentError(
+          "--compare: want no --fuse with it, as it shows both");
+    }
+  }
   if (Given("--gate") && config_.compare_file.empty()) {
     return absl::InvalidArgumentError("--gate: want --compare FILE with it");
   }
@@ -512,12 +527,21 @@ absl::StatusOr<Verb> TakeVerb(std::vector<std::string>& args) {
       return verb;
     }
     if (absl::StrContains(args[i], "=")) continue;
-    std::optional<bool> takes_value;
+    bool known = false, takes_value = false, takes_none = false;
     for (const auto& verb_flags : flags) {
-      if (!takes_value) takes_value = verb_flags->TakesValue(args[i]);
+      const std::optional<bool> takes = verb_flags->TakesValue(args[i]);
+      known |= takes.has_value();
+      takes_value |= takes.value_or(false);
+      takes_none |= !takes.value_or(true);
     }
-    if (!takes_value) break;  // unknown: reported when train's are parsed
-    if (*takes_value) ++i;
+    if (!known) break;  // reported when train's are parsed
+    // Of a flag that means this to one verb and that to another, a verb is no
+    // value.
+    if (takes_none && i + 1 < args.size() &&
+        ParseChoice<Verb>(args[i + 1]).ok()) {
+      continue;
+    }
+    if (takes_value) ++i;
   }
   return Verb::kTrain;
 }

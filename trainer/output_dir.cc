@@ -64,6 +64,17 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   return file.Append(text);
 }
 
+absl::Status CheckCanWrite(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  const bool is_there = std::filesystem::exists(path, error);
+  std::FILE* const file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return CannotWrite(path, std::strerror(errno));
+  std::fclose(file);
+  if (!is_there) std::filesystem::remove(path, error);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LineLog> LineLog::Create(const std::string& path) {
   LineLog log;
   log.path_ = path;

@@ -28,6 +28,10 @@ absl::Status CreateDumpDir(const std::string& dir);
 // FailedPrecondition "cannot write PATH: <reason>".
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
+// Whether it could: FailedPrecondition as above. Leaves no file behind.
+// For what is written only at the end of a long run; "" is none.
+absl::Status CheckCanWrite(const std::string& path);
+
 // A text file that is complete up to the last line after every Append.
 class LineLog {
  public:

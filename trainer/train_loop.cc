@@ -175,9 +175,17 @@ absl::Status TrainLoop::Execute(const Part& part, int64_t steps) {
   Executable& executable = *part.compiled.executable;
   if (&part == &full_ && steps_to_trace_ > 0) {
     const int64_t traced = std::min(steps, steps_to_trace_);
-    RETURN_IF_ERROR(executable.RunTraced(traced, traces_.emplace_back()));
-    steps_to_trace_ -= traced;
-    steps -= traced;
+    const absl::Status status =
+        executable.RunTraced(traced, traces_.emplace_back());
+    if (!status.ok()) traces_.pop_back();
+    if (absl::IsUnimplemented(status)) {  // a kernel of many steps
+      trace_refused_ = std::string(status.message());
+      steps_to_trace_ = 0;
+    } else {
+      RETURN_IF_ERROR(status);
+      steps_to_trace_ -= traced;
+      steps -= traced;
+    }
   }
   return steps == 0 ? absl::OkStatus() : executable.Run(steps);
 }
@@ -206,6 +214,7 @@ absl::Status TrainLoop::CheckFinite(const Range& range) {
     ++good;
   }
   if (good == range.count && params_finite()) return absl::OkStatus();
+  steps_to_trace_ = 0;  // what follows is a replay
 
   std::string what = "the weights are not finite after";
   int64_t bad_step = range.first + range.count;  // counts from 1

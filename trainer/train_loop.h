@@ -50,9 +50,11 @@ class TrainLoop {
   // with epoch and step; the params are then those before that step.
   absl::StatusOr<EpochResult> RunEpoch(int64_t epoch, const Poll& poll);
 
-  // Traces the next `steps` steps of whole batches, which have the same bits.
+  // Traces the next `steps` steps of whole batches, which have the same bits;
+  // where they cannot be traced, trace_refused() says why.
   void TraceSteps(int64_t steps) { steps_to_trace_ = steps; }
   const std::vector<StepTrace>& traces() const { return traces_; }
+  const std::string& trace_refused() const { return trace_refused_; }
   // Null when every batch is whole.
   const Compiled* tail_step() const {
     return tail_.batch > 0 ? &tail_.compiled : nullptr;
@@ -103,6 +105,7 @@ class TrainLoop {
   int64_t slice_steps_ = 1;
   int64_t steps_to_trace_ = 0;
   std::vector<StepTrace> traces_;
+  std::string trace_refused_;
 
   std::vector<Tensor> params_, states_;
   std::vector<Tensor*> tensors_;  // both

@@ -11,6 +11,8 @@
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
+#include "trainer/measure/profile.h"
+#include "trainer/measure/profile_report.h"
 #include "trainer/measure/step_session.h"
 
 namespace onestep {
@@ -78,6 +80,34 @@ TEST_F(CudaAccountingTest, ATracedNodeIsALaunchBetweenTwoEventsAndAWait) {
             "LaunchKernel 20, Preload 4, Record 40, Synchronize 2, "
             "WaitOnHost 20");
   EXPECT_EQ(Counts(), emulated_.log().Counts());
+}
+
+// Two CPU threads, as is the default: they are nothing to a GPU's profile.
+TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
+  EmulatedCuda emulated;
+  const Dataset data = RandomRows(/*rows=*/400, 16, 3, /*seed=*/1);
+  CompileOptions compile;
+  compile.device = Device::kGpu;
+  compile.threads = 2;
+  compile.cuda.cuda = &emulated;
+  ProfileOptions options;
+  options.batch = 4;
+  options.steps = 20;
+  for (const CudaTier tier : {CudaTier::kT1, CudaTier::kT3}) {
+    compile.cuda.tier = tier;
+    const auto profile =
+        ProfileStep({.widths = {16, 8, 3}}, {}, compile, data, options);
+    ASSERT_OK(profile);
+    ASSERT_EQ(profile->accounting.size(), 2u);
+    EXPECT_FALSE(profile->accounting[0].calls.empty());
+    EXPECT_GT(profile->undisturbed_us, 0);
+    // Three kernels and the step's boundary, or one kernel for many steps.
+    const bool nodes = tier == CudaTier::kT1;
+    EXPECT_EQ(profile->rows.size(), nodes ? 5u : 1u);
+    EXPECT_EQ(profile->steps >= 20, nodes);
+    EXPECT_EQ(profile->note.empty(), nodes) << profile->note;
+    EXPECT_THAT(ToText(*profile), testing::HasSubstr("calls of CUDA in "));
+  }
 }
 
 }  // namespace

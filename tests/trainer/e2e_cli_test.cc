@@ -238,6 +238,15 @@ TEST_F(E2eCliTest, WhatCannotRunHereIsNeverRunAnotherWay) {
 
 // ---- 6: output -------------------------------------------------------------
 
+TEST_F(E2eCliTest, ATraceOrReportThatCannotBeWrittenStopsBeforeTraining) {
+  for (const char* flag : {"--trace", "--report"}) {
+    const CliResult result = Run({"--data", "data", flag, "nowhere/file"});
+    EXPECT_EQ(result.code, 6) << flag;
+    EXPECT_THAT(result.err, HasSubstr("cannot write nowhere/file"));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
 TEST_F(E2eCliTest, AnOutputFolderWithFilesIsKeptWithoutForce) {
   Write("run/precious", "mine");
   ExpectFailure({"--data", "data", "--out", "run"}, 6, "--force");

@@ -281,6 +281,46 @@ TEST(FlagsTest, RefusesFlagsThatSayNothingTogether) {
   ExpectRefused({"--force"}, {"--force: want --out DIR with it"});
 }
 
+TEST(FlagsTest, WhatIsMeasuredArrives) {
+  const Config profile = Parsed("profile --steps 5 --compare --trace t.json");
+  EXPECT_EQ(profile.profile_steps, 5);
+  EXPECT_TRUE(profile.compare_fusion);
+  EXPECT_EQ(profile.trace, "t.json");
+  EXPECT_EQ(profile.trace_steps, 100);
+  EXPECT_EQ(profile.input, InputMode::kDense);
+  const Config sweep =
+      Parsed("sweep --batches 8,16 --devices cpu,gpu --dispatch ops,graph");
+  EXPECT_THAT(sweep.batches, ElementsAre(8, 16));
+  EXPECT_THAT(sweep.devices, ElementsAre(Device::kCpu, Device::kGpu));
+  EXPECT_THAT(sweep.dispatches, ElementsAre(Dispatch::kOps, Dispatch::kGraph));
+  EXPECT_EQ(sweep.epochs, 1);
+  const Config advise = Parsed("advise --rows 9 --density 0.5 --check");
+  EXPECT_EQ(advise.rows, 9);
+  EXPECT_EQ(advise.density, 0.5);
+  EXPECT_TRUE(advise.check);
+  const Config bench = Parsed("bench --processes 4 --compare o --gate 2.5%");
+  EXPECT_EQ(bench.processes, 4);
+  EXPECT_EQ(bench.compare_file, "o");
+  EXPECT_EQ(bench.gate, 0.025);
+  EXPECT_THAT(bench.arguments, ElementsAre("bench", "--processes", "4",
+                                           "--compare", "o", "--gate", "2.5%"));
+}
+
+TEST(FlagsTest, AVerbIsNoValueOfAFlagThatNeedNotTakeOne) {
+  EXPECT_TRUE(Parsed("--compare profile").compare_fusion);
+  EXPECT_EQ(Parsed("--compare old.json bench").compare_file, "old.json");
+}
+
+TEST(FlagsTest, RefusesWhatWouldHaveNoEffect) {
+  ExpectRefused({"profile", "--input", "auto"}, {"--input: want dense or"});
+  ExpectRefused({"profile", "--compare", "--fuse", "off"}, {"--compare: "});
+  ExpectRefused({"bench", "--gate", "5%"}, {"--gate: want --compare FILE"});
+  ExpectRefused({"bench", "--compare", "a", "--gate", "5"}, {"like 5%"});
+  ExpectRefused({"train", "--trace-steps", "5"}, {"--trace-steps: want"});
+  ExpectRefused({"advise", "--device", "gpu"}, {"unknown flag '--device'"});
+  ExpectRefused({"bench", "--dispatch", "ops"}, {"unknown flag '--dispatch'"});
+}
+
 TEST(FlagsTest, HelpShowsFlagsDefaultsAndExitCodes) {
   ASSERT_OK_AND_ASSIGN(const CommandLine line, Parse("--help"));
   for (const char* part :

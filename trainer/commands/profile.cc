@@ -9,6 +9,7 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
+#include "trainer/launch_costs.h"
 #include "trainer/measure/profile_report.h"
 #include "trainer/measure/rows_to_time.h"
 #include "trainer/measure/trace_file.h"
@@ -56,6 +57,7 @@ absl::Status RunProfile(const Config& config, Console& console) {
       options.trace_steps = config.trace_steps;
     }
     CompileOptions compile = OptionsOf(config, data);
+    if (compile.device == Device::kGpu) UseKeptProbe(compile.cuda);
     compile.fuse = fuse;
     line.Show(options.name);
     ASSIGN_OR_RETURN(

@@ -95,6 +95,10 @@ class TrainCommand {
   absl::Status RunEpochs();
   absl::Status AfterEpoch(const EpochResult& epoch);
   absl::Status Save(const char* name);
+  // From `begin_ns` to now, in the trace.
+  void AddSpan(const std::string& name, int64_t begin_ns) {
+    if (!config_.trace.empty()) trace_.AddSpan(name, begin_ns, NowNs());
+  }
   absl::Status WriteTrace();
   absl::Status Report(const absl::Status& status);
   absl::Status WriteReport(const std::optional<EvalResult>& test);
@@ -127,6 +131,8 @@ absl::Status TrainCommand::Run() {
   if (!config_.out.empty()) {
     RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
   }
+  RETURN_IF_ERROR(CheckCanWrite(config_.trace));
+  RETURN_IF_ERROR(CheckCanWrite(config_.report));
   ASSIGN_OR_RETURN(data_, LoadTrainingData(config_));
   ASSIGN_OR_RETURN(auto_, SettleAuto(config_, data_.train));
   if (!config_.json) PrintConfig();
@@ -137,7 +143,6 @@ absl::Status TrainCommand::Run() {
 
   if (!config_.trace.empty()) loop_->TraceSteps(config_.trace_steps);
   const absl::Status status = RunEpochs();
-  if (!config_.trace.empty()) RETURN_IF_ERROR(WriteTrace());
   const bool stopped = status.code() == absl::StatusCode::kCancelled ||
                        status.code() == absl::StatusCode::kOutOfRange;
   if (!status.ok() && !stopped) return status;
@@ -195,7 +200,7 @@ absl::Status TrainCommand::RunEpochs() {
     };
     const int64_t begin = NowNs();
     absl::StatusOr<EpochResult> result = loop_->RunEpoch(epoch, poll);
-    trace_.AddSpan(absl::StrCat("epoch ", epoch), begin, NowNs());
+    AddSpan(absl::StrCat("epoch ", epoch), begin);
     progress_->Clear();
     RETURN_IF_ERROR(result.status());
     epochs_done_ = epoch;
@@ -218,7 +223,7 @@ absl::Status TrainCommand::AfterEpoch(const EpochResult& epoch) {
   if (validation_ != nullptr) {
     const int64_t begin = NowNs();
     ASSIGN_OR_RETURN(validation, validation_->Run());
-    trace_.AddSpan("validate", begin, NowNs());
+    AddSpan("validate", begin);
   }
   const Json json = ToJson(epoch, validation);
   epochs_.push_back(json);
@@ -235,6 +240,10 @@ absl::Status TrainCommand::AfterEpoch(const EpochResult& epoch) {
 }
 
 absl::Status TrainCommand::WriteTrace() {
+  if (!loop_->trace_refused().empty()) {
+    Console::Notice(
+        absl::StrCat("--trace: no steps: ", loop_->trace_refused()));
+  }
   trace_.AddCompile("compile", loop_->step());
   if (const Compiled* const tail = loop_->tail_step();
       tail != nullptr && tail != &loop_->step()) {
@@ -285,8 +294,13 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
                                    test->accuracy, LossText(test->loss),
                                    test->rows));
   }
-  if (!config_.report.empty()) RETURN_IF_ERROR(WriteReport(test));
-  return status.ok() ? status : Explain(status);
+  absl::Status result = status.ok() ? status : Explain(status);
+  if (!config_.trace.empty()) result.Update(WriteTrace());
+  // Who stops a run does not wait for what the page has measured.
+  if (!config_.report.empty() && PendingSignal() == 0) {
+    result.Update(WriteReport(test));
+  }
+  return result;
 }
 
 absl::Status TrainCommand::WriteReport(const std::optional<EvalResult>& test) {

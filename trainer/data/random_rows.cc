@@ -8,7 +8,7 @@
 namespace onestep {
 
 Dataset RandomRows(int64_t rows, int64_t features, int64_t classes,
-                   uint64_t seed) {
+                   uint64_t seed, double density) {
   Dataset data;
   data.rows = rows;
   data.features = features;
@@ -19,9 +19,10 @@ Dataset RandomRows(int64_t rows, int64_t features, int64_t classes,
   Random random(seed);
   data.images.resize(rows * features);
   PreferHugePages(data.images.data(), rows * features);
+  const auto inked = static_cast<uint64_t>(density * 0x1p32);
   for (uint8_t& pixel : data.images) {
     const uint64_t bits = random.Next();  // its halves are independent
-    const bool ink = (bits >> 32) % 5 == 0;
+    const bool ink = bits >> 32 < inked;
     pixel = ink ? static_cast<uint8_t>(1 + (bits & 0xffffffff) % 255) : 0;
   }
   data.labels.resize(rows);

@@ -8,12 +8,12 @@
 
 namespace onestep {
 
-// Rows to time a train step with when what they show does not matter: four
-// fifths of the pixels are 0, about as in MNIST, the others from 1 to 255, and
-// labels are drawn too. Equal arguments give equal bytes.
-// REQUIRES: rows, features, classes > 0.
+// Rows to time a train step with when what they show does not matter: a share
+// `density` of the pixels, by default about as in MNIST, is from 1 to 255, the
+// others are 0, and labels are drawn too. Equal arguments give equal bytes.
+// REQUIRES: rows, features, classes > 0; density in [0, 1].
 Dataset RandomRows(int64_t rows, int64_t features, int64_t classes,
-                   uint64_t seed);
+                   uint64_t seed, double density = 0.2);
 
 }  // namespace onestep
 

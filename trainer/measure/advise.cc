@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "runtime/clock.h"
 #include "runtime/cuda_devices.h"
 #include "runtime/status.h"
@@ -111,7 +112,7 @@ absl::StatusOr<bool> Adviser::Estimate(AdvisedWay& way) {
                             static_cast<double>(config_.rows) *
                                 static_cast<double>(config_.model.features()));
   }
-  if (absl::IsUnimplemented(status) || absl::IsUnavailable(status)) {
+  if (IsRefusal(status)) {
     advice_.refused.push_back(
         absl::StrCat(way.Flags(), ": ", std::string(status.message())));
     return false;
@@ -186,8 +187,9 @@ absl::Status Adviser::CheckWays() {
   const int64_t batch = advice_.ways[0].batch;
   const int64_t rows = std::max(
       batch, std::min(config_.rows, kCheckedBytes / config_.model.features()));
-  const Dataset data = RandomRows(rows, config_.model.features(),
-                                  config_.model.classes(), /*seed=*/1);
+  const Dataset data =
+      RandomRows(rows, config_.model.features(), config_.model.classes(),
+                 /*seed=*/1, config_.density);
   for (AdvisedWay& way : advice_.ways) {
     progress_(absl::StrCat("check ", way.Flags()));
     ASSIGN_OR_RETURN(way.measured_us, Measure(way, data));
@@ -288,8 +290,23 @@ std::string ModelFlags(const Config& config) {
   if (config.model.loss != defaults.model.loss) {
     absl::StrAppend(&flags, " --loss ", NameOf(config.model.loss));
   }
-  if (config.optimizer.kind != defaults.optimizer.kind) {
-    absl::StrAppend(&flags, " --optimizer ", NameOf(config.optimizer.kind));
+  const OptimizerSpec& optimizer = config.optimizer;
+  if (optimizer.kind != defaults.optimizer.kind) {
+    absl::StrAppend(&flags, " --optimizer ", NameOf(optimizer.kind));
+  }
+  if (optimizer.momentum != defaults.optimizer.momentum) {
+    absl::StrAppend(&flags, " --momentum ", optimizer.momentum);
+  }
+  if (optimizer.nesterov) absl::StrAppend(&flags, " --nesterov");
+  if (optimizer.weight_decay != defaults.optimizer.weight_decay) {
+    absl::StrAppend(&flags, " --weight-decay ", optimizer.weight_decay);
+  }
+  if (config.compile.affinity.kind != Affinity::kNone) {
+    absl::StrAppend(&flags, " --affinity ", ToString(config.compile.affinity));
+  }
+  if (!config.compile.disabled_passes.empty()) {
+    absl::StrAppend(&flags, " --disable-pass ",
+                    absl::StrJoin(config.compile.disabled_passes, ","));
   }
   if (config.compile.kernels != defaults.compile.kernels) {
     absl::StrAppend(&flags, " --kernels ", NameOf(config.compile.kernels));

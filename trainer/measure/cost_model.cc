@@ -31,7 +31,7 @@ int64_t Columns(const TensorType& type) {
   return type.rank() == 0 ? 1 : type.dims.back();
 }
 
-// The largest of what the step makes; null: a copy, which has no types.
+// The largest of the step's results; null: a copy, which has no types.
 const TensorType* LargestType(const StepInfo& info) {
   const TensorType* largest = nullptr;
   for (const TensorType& type : info.results) {

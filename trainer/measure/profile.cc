@@ -33,13 +33,28 @@ constexpr double kOutlier = 1.5;
 constexpr int64_t kMostTries = 3;
 // Of a slice: bounds the memory of its trace.
 constexpr int64_t kMostSteps = 20000;
+// Of a slice: a team's begin and end take 10 to 100 us.
+constexpr int64_t kLeastSteps = 10;
 constexpr int kPeakSamples = 30;
 
-// What one worker's steps took, in nanoseconds: a value per step, but for `run`
-// (a value per slice).
+// What one worker's steps took in one slice or several, in nanoseconds: a value
+// per step, but for `run` (a value per slice).
 struct WorkerTimes {
   std::vector<std::vector<double>> calls;  // [call][step]
   std::vector<double> fork_join, dispatch, run;
+
+  void Append(const WorkerTimes& more) {
+    calls.resize(more.calls.size());
+    for (size_t c = 0; c < calls.size(); ++c) Append(more.calls[c], calls[c]);
+    Append(more.fork_join, fork_join);
+    Append(more.dispatch, dispatch);
+    Append(more.run, run);
+  }
+
+ private:
+  static void Append(const std::vector<double>& more, std::vector<double>& to) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
 };
 
 double Mean(const std::vector<double>& values) {
@@ -64,7 +79,7 @@ class Profiler {
   struct Slice {
     double us = 0;  // per step, undisturbed
     double traced_us = 0;
-    std::vector<StepTrace> traces;
+    std::vector<WorkerTimes> workers;
   };
 
   absl::Status WarmUp();
@@ -72,8 +87,8 @@ class Profiler {
   absl::Status TakeSlices();
   // Those that nothing else slowed.
   std::vector<const Slice*> Kept() const;
-  void AddTrace(const StepTrace& trace, int w);
-  void AddGpuTrace(const StepTrace& trace);
+  void AddTrace(const StepTrace& trace, int w, WorkerTimes& times);
+  static void AddGpuTrace(const StepTrace& trace, WorkerTimes& times);
   absl::Status AccountCalls();
   double DispatchNs(const StepInfo& step) const;
   void AddRows(int w);
@@ -86,10 +101,11 @@ class Profiler {
   const ProfileOptions& options_;
   StepSession* session_ = nullptr;
   TimedCuda* timed_ = nullptr;
-  int64_t slice_steps_ = 1;
+  int64_t slice_steps_ = 1, forks_missed_ = 0;
   std::vector<Slice> slices_;
   std::vector<WorkerTimes> workers_;
-  std::vector<StepTrace> kept_traces_;
+  std::vector<StepTrace> kept_traces_;  // for options_.trace
+  int64_t traced_steps_ = 0;            // in them
   absl::Status traced_;
   Profile profile_;
 };
@@ -119,15 +135,10 @@ absl::StatusOr<Profile> Profiler::Run(StepSession& session,
   for (const Slice* const slice : Kept()) {
     undisturbed.push_back(slice->us);
     profiled.push_back(slice->traced_us);
-    for (const StepTrace& trace : slice->traces) {
-      profile_.steps += trace.steps;
-      if (timed_ != nullptr) AddGpuTrace(trace);
-      for (int w = 0; timed_ == nullptr && w < profile_.workers; ++w) {
-        AddTrace(trace, w);
-      }
-      if (profile_.steps - trace.steps < options_.trace_steps) {
-        kept_traces_.push_back(trace);
-      }
+    if (slice->workers.empty()) continue;
+    profile_.steps += slice_steps_;
+    for (int w = 0; w < profile_.workers; ++w) {
+      workers_[w].Append(slice->workers[w]);
     }
   }
   profile_.undisturbed_us = Mean(undisturbed);
@@ -152,8 +163,8 @@ absl::Status Profiler::WarmUp() {
     RETURN_IF_ERROR(session_->Run(slice_steps_));
     best_ns = std::min(best_ns, static_cast<double>(NowNs() - start) /
                                     static_cast<double>(slice_steps_));
-    slice_steps_ = std::clamp<int64_t>(static_cast<int64_t>(kSliceNs / best_ns),
-                                       1, kMostSteps);
+    slice_steps_ = std::clamp(static_cast<int64_t>(kSliceNs / best_ns),
+                              kLeastSteps, kMostSteps);
   }
   return absl::OkStatus();
 }
@@ -165,16 +176,31 @@ absl::Status Profiler::TakeSlice() {
   RETURN_IF_ERROR(session_->Run(slice_steps_));
   slice.us = 1e-3 * static_cast<double>(NowNs() - begin) / steps;
   if (!traced_.ok()) return absl::OkStatus();
-  traced_ = session_->RunTraced(slice_steps_, slice.traces);
+  std::vector<StepTrace> traces;
+  traced_ = session_->RunTraced(slice_steps_, traces);
   // One kernel for many steps has no calls within it.
   if (absl::IsUnimplemented(traced_) && timed_ != nullptr) {
-    slice.traces.clear();
     profile_.note = std::string(traced_.message());
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(traced_);
   int64_t ns = 0;
-  for (const StepTrace& trace : slice.traces) ns += trace.end - trace.begin;
+  slice.workers.resize(profile_.workers);
+  for (WorkerTimes& times : slice.workers) times.run = {0};
+  for (StepTrace& trace : traces) {
+    ns += trace.end - trace.begin;
+    for (int w = 0; w < profile_.workers; ++w) {
+      if (timed_ != nullptr) {
+        AddGpuTrace(trace, slice.workers[w]);
+      } else {
+        AddTrace(trace, w, slice.workers[w]);
+      }
+    }
+    if (traced_steps_ < options_.trace_steps) {
+      traced_steps_ += trace.steps;
+      kept_traces_.push_back(std::move(trace));
+    }
+  }
   slice.traced_us = 1e-3 * static_cast<double>(ns) / steps;
   return absl::OkStatus();
 }
@@ -191,6 +217,10 @@ absl::Status Profiler::TakeSlices() {
     absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", left_out,
                     " of ", slices_.size(),
                     " slices left out: something else had a core");
+  }
+  if (forks_missed_ > 0) {
+    absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ",
+                    forks_missed_, " forks not seen: more than two in a call");
   }
   return absl::OkStatus();
 }
@@ -209,6 +239,8 @@ std::vector<const Profiler::Slice*> Profiler::Kept() const {
       kept.push_back(&slice);
     }
   }
+  if (!kept.empty()) return kept;
+  for (const Slice& slice : slices_) kept.push_back(&slice);
   return kept;
 }
 
@@ -219,12 +251,12 @@ double Profiler::DispatchNs(const StepInfo& step) const {
   return step.op == "matmul" ? cost.matmul_ns : cost.eltwise_ns;
 }
 
-void Profiler::AddTrace(const StepTrace& trace, int w) {
+void Profiler::AddTrace(const StepTrace& trace, int w, WorkerTimes& times) {
   const StepTrace::Worker& worker = trace.workers[w];
   const std::vector<StepInfo>& steps = session_->executable().WorkerSteps(w);
   const double clock_ns = profile_.cost.clock_ns;
-  WorkerTimes& times = workers_[w];
   times.calls.resize(worker.calls);
+  forks_missed_ += worker.forks_missed;
   int64_t next_fork = 0;
   for (int64_t s = 0; s < trace.steps; ++s) {
     double dispatch = 0, fork_join = 0;
@@ -237,7 +269,8 @@ void Profiler::AddTrace(const StepTrace& trace, int w) {
         const double waited = fork.body_begin - fork.begin + fork.end -
                               fork.body_end - 2 * clock_ns;
         fork_join += waited;
-        ns -= waited + 2 * clock_ns;
+        // Two of the fork's four reads are in the rest of the call.
+        ns -= waited + 4 * clock_ns;
       }
       const double call_ns = std::min(ns, DispatchNs(steps[c]));
       dispatch += call_ns;
@@ -251,15 +284,15 @@ void Profiler::AddTrace(const StepTrace& trace, int w) {
   }
   const double outside = worker.at(0, 0) - trace.begin + trace.end -
                          worker.at(trace.steps - 1, worker.calls);
-  times.run.push_back(outside / static_cast<double>(trace.steps));
+  times.run.back() += outside / static_cast<double>(slice_steps_);
 }
 
-void Profiler::AddGpuTrace(const StepTrace& trace) {
+void Profiler::AddGpuTrace(const StepTrace& trace, WorkerTimes& times) {
   const StepTrace::Worker& worker = trace.workers[0];
-  workers_[0].calls.resize(worker.calls);
+  times.calls.resize(worker.calls);
   for (int64_t s = 0; s < trace.steps; ++s) {
     for (int64_t c = 0; c < worker.calls; ++c) {
-      workers_[0].calls[c].push_back(
+      times.calls[c].push_back(
           static_cast<double>(worker.at(s, c + 1) - worker.at(s, c)));
     }
   }
@@ -351,7 +384,7 @@ void Profiler::AddRows(int w) {
     step.label = std::move(label);
     return step;
   };
-  if (profile_.workers == 1 && threads_ > 1) {
+  if (timed_ == nullptr && profile_.workers == 1 && threads_ > 1) {
     add(ProfileKind::kForkJoin,
         named("fork and join", "OpenMP, before and after the caller's part"),
         times.fork_join);

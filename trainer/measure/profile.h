@@ -16,7 +16,8 @@
 namespace onestep {
 
 // What the time of a worker's step went into. Every kind but the last is
-// measured; kUnaccounted is what is left of the undisturbed step.
+// measured, for dispatch by calls that compute nothing; kUnaccounted is what is
+// left of the undisturbed step.
 enum class ProfileKind : uint8_t {
   kOp,           // inside a kernel
   kExchange,     // workers give and take values
@@ -60,7 +61,7 @@ struct Profile {
   // run, and with a clock read after each call.
   double undisturbed_us = 0, profiled_us = 0;
   double undisturbed_low_us = 0, undisturbed_high_us = 0;  // p5, p95 of slices
-  DispatchCost cost;  // its clock_ns is taken off every row
+  DispatchCost cost;  // its clock_ns is taken off every call
   // The roofs of one worker: multiply-adds in registers, and a copy within as
   // much memory as the step uses. 0: unknown.
   double peak_gflops = 0, bandwidth_gbs = 0;

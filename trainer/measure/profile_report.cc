@@ -36,8 +36,9 @@ Json ToJson(const ProfileRow& row) {
   json["phase"] = row.step.phase;
   json["shape"] = ShapeOf(row.step);
   json["mean_us"] = row.mean_us;
-  json["median_us"] = row.median_us;
-  json["p95_us"] = row.p95_us;
+  const bool has_steps = row.kind != ProfileKind::kUnaccounted;
+  json["median_us"] = has_steps ? Json(row.median_us) : Json(nullptr);
+  json["p95_us"] = has_steps ? Json(row.p95_us) : Json(nullptr);
   json["share"] = row.share;
   json["gflops"] = NumberOrNull(row.gflops);
   json["gbs"] = NumberOrNull(row.gbs);

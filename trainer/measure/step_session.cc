@@ -28,7 +28,9 @@ absl::StatusOr<std::unique_ptr<StepSession>> StepSession::Create(
   session->order_ = EpochOrder(data.rows, kSeed, /*epoch=*/0);
   ASSIGN_OR_RETURN(Graph graph,
                    BuildTrainStep(model, optimizer, data.rows, batch));
-  ASSIGN_OR_RETURN(session->compiled_, Compile(std::move(graph), compile));
+  CompileOptions options = compile;
+  options.dump_dir.clear();  // of what is trained, not of what is measured
+  ASSIGN_OR_RETURN(session->compiled_, Compile(std::move(graph), options));
   RETURN_IF_ERROR(session->Allocate(optimizer));
   Executable& executable = session->executable();
   RETURN_IF_ERROR(BindData(executable, data));
@@ -107,6 +109,11 @@ absl::Status StepSession::RunParts(
     steps -= count;
   }
   return absl::OkStatus();
+}
+
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsUnavailable(status) ||
+         absl::IsResourceExhausted(status);
 }
 
 double TextbookFlops(const ModelSpec& model, int64_t batch) {

@@ -58,6 +58,10 @@ class StepSession {
   int64_t epochs_done_ = 0;
 };
 
+// Whether the status says that a step cannot be run here in this way: what
+// compares ways names it and goes on with the others.
+bool IsRefusal(const absl::Status& status);
+
 // FLOPs of the matmuls of a train step as the textbook has it: forward and
 // weight gradient of every layer and input gradient of all but the first, each
 // 2 * batch * in * out; 409 kFLOP per row of 784-128-10. Whatever the step was

@@ -36,11 +36,6 @@ struct Column {
   CompileOptions compile;
 };
 
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsUnimplemented(status) || absl::IsUnavailable(status) ||
-         absl::IsResourceExhausted(status);
-}
-
 std::vector<Column> ColumnsOf(const Config& config, const Dataset& data) {
   const int64_t nonzeros = std::max<int64_t>(1, CountNonzeros(data));
   const bool few = Density(data) < kSparseDensity && config.compile.fuse;

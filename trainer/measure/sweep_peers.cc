@@ -85,7 +85,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
 
 absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
                                                std::string& note) {
-  if (access(config.peers.c_str(), X_OK) != 0 ||
+  if (fs::is_directory(config.peers) ||
+      access(config.peers.c_str(), X_OK) != 0 ||
       absl::EndsWith(config.peers, ".json")) {
     return ReadPeers(config, config.peers, note);
   }

@@ -78,7 +78,7 @@ void TraceFile::AddSteps(const Compiled& compiled,
 void TraceFile::AddCalls(const std::vector<StepInfo>& steps,
                          const StepTrace::Worker& worker, int row,
                          int64_t first_step, int64_t count) {
-  if (count == 0 || worker.stamps.back() == 0) return;
+  if (count == 0) return;
   for (int64_t s = 0; s < count; ++s) {
     slices_.push_back({row,
                        absl::StrCat("step ", first_step + s),

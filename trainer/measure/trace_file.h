@@ -25,8 +25,8 @@ class TraceFile {
   void AddCompile(const std::string& name, const Compiled& compiled);
 
   // The first `most` steps of `traces`, which count from 1, with the calls
-  // within them and the forks and joins within those. A run that failed is left
-  // out.
+  // within them and the forks and joins within those. REQUIRES: of runs that
+  // did not fail.
   void AddSteps(const Compiled& compiled, const std::vector<StepTrace>& traces,
                 int64_t most);
 

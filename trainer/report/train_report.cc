@@ -14,6 +14,7 @@
 #include "trainer/measure/memory_use.h"
 #include "trainer/measure/profile.h"
 #include "trainer/measure/profile_report.h"
+#include "trainer/measure/step_session.h"
 #include "trainer/measure/sweep.h"
 #include "trainer/model.h"
 #include "trainer/report/graph_pictures.h"
@@ -67,7 +68,7 @@ absl::StatusOr<Json> Profiles(const Config& config, const Dataset& rows,
                      .steps = kProfiledSteps,
                      .trace = nullptr,
                      .trace_steps = 0});
-    if (absl::IsUnimplemented(profile.status())) {
+    if (IsRefusal(profile.status())) {
       refused.push_back(absl::StrCat("profile, ", way.name, ": ",
                                      profile.status().message()));
       continue;
