@@ -31,6 +31,7 @@ constexpr int64_t kMaxStepsPerLaunch = 1024;
 constexpr int64_t kMaxSamples = 1'000'000;
 constexpr int64_t kMaxProcesses = 1000;
 constexpr int64_t kMaxTraceSteps = 10'000;
+constexpr int64_t kLeastProfiledSteps = 1000;
 constexpr int64_t kMaxProfiledSteps = 1'000'000;
 
 constexpr char kUsage[] =
@@ -168,6 +169,15 @@ void Flags::AddOptimizer() {
   } else if (config_.verb == Verb::kSweep) {
     flags_.Integers("--batches", &config_.batches, 1, kMaxBatch,
                     "Rows of a step, a row of the table each");
+  } else if (config_.verb == Verb::kAdvise) {
+    flags_.Value("--batch", "N",
+                 "Rows of a step [the smallest whose epoch is nearly as short "
+                 "as the shortest]",
+                 [this](const std::string& text) -> absl::Status {
+                   ASSIGN_OR_RETURN(config_.batch,
+                                    ParseInteger(text, 1, kMaxBatch));
+                   return absl::OkStatus();
+                 });
   } else {
     flags_.Integer("--batch", &config_.batch, 1, kMaxBatch, "Rows of a step");
   }
@@ -190,8 +200,9 @@ void Flags::AddMeasuring() {
                    [this](const std::string& text) { return SetGate(text); });
       break;
     case Verb::kProfile:
-      flags_.Integer("--steps", &config_.profile_steps, 1, kMaxProfiledSteps,
-                     "Steps that are profiled, after warm-up");
+      flags_.Integer("--steps", &config_.profile_steps, kLeastProfiledSteps,
+                     kMaxProfiledSteps,
+                     "Steps that are profiled at least, after warm-up");
       flags_.Switch("--compare", &config_.compare_fusion,
                     "Show the step unfused and fused side by side");
       break;
@@ -255,7 +266,7 @@ void Flags::AddOutput() {
                 "Write passes and calls of the first steps there, for "
                 "ui.perfetto.dev or chrome://tracing");
     flags_.Integer("--trace-steps", &config_.trace_steps, 1, kMaxTraceSteps,
-                   "Steps of --trace");
+                   "Steps of --trace, of whole batches");
   }
   flags_.Switch("--json", &config_.json,
                 "Print one JSON object instead of text");
@@ -492,6 +503,10 @@ absl::Status Flags::CheckTogether() const {
     if (config_.input == InputMode::kAuto) {
       return absl::InvalidArgumentError(
           "--input: want dense or sparse with profile, got auto");
+    }
+    if (config_.compare_fusion && config_.input == InputMode::kSparse) {
+      return absl::InvalidArgumentError(
+          "--compare: want --input dense with it, got sparse, which is fused");
     }
     if (Given("--fuse") && config_.compare_fusion) {
       return absl::InvalidArgumentError(

@@ -15,15 +15,18 @@ class StatusLine {
  public:
   // `verb` begins the line: "bench".
   explicit StatusLine(std::string verb) : verb_(std::move(verb)) {}
-  ~StatusLine() {
-    if (terminal_) std::fputs("\r\x1b[K", stderr);
-  }
+  ~StatusLine() { Clear(); }
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
   void Show(const std::string& text) const {
     if (!terminal_) return;
     std::fprintf(stderr, "\r%s: %s\x1b[K", verb_.c_str(), text.c_str());
+  }
+
+  // Before results are printed on the same terminal.
+  void Clear() const {
+    if (terminal_) std::fputs("\r\x1b[K", stderr);
   }
 
  private:

@@ -95,9 +95,10 @@ TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
   options.steps = 20;
   for (const CudaTier tier : {CudaTier::kT1, CudaTier::kT3}) {
     compile.cuda.tier = tier;
-    const auto profile =
-        ProfileStep({.widths = {16, 8, 3}}, {}, compile, data, options);
-    ASSERT_OK(profile);
+    const auto profiles = ProfileSteps({.widths = {16, 8, 3}}, {},
+                                       {{"way", compile}}, data, options);
+    ASSERT_OK(profiles);
+    const Profile* const profile = &(*profiles)[0];
     ASSERT_EQ(profile->accounting.size(), 2u);
     EXPECT_FALSE(profile->accounting[0].calls.empty());
     EXPECT_GT(profile->undisturbed_us, 0);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/interrupt.h"
 #include "trainer/status_line.h"
 
 namespace onestep {
@@ -17,11 +18,13 @@ absl::Status RunAdvise(const Config& config, Console& console) {
       [](const std::string& argument) {
         return argument == "--batch" || absl::StartsWith(argument, "--batch=");
       });
-  StatusLine line("advise");
+  CatchSignals();
+  const StatusLine line("advise");
   ASSIGN_OR_RETURN(
       const Advice advice,
       Advise(config, batch_given,
              [&line](const std::string& text) { line.Show(text); }));
+  line.Clear();
   console.Print(config.json ? absl::StrCat(ToJson(config, advice).dump(2), "\n")
                             : ToText(config, advice));
   return absl::OkStatus();

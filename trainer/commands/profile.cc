@@ -9,10 +9,13 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
+#include "trainer/interrupt.h"
 #include "trainer/launch_costs.h"
+#include "trainer/measure/environment.h"
 #include "trainer/measure/profile_report.h"
 #include "trainer/measure/rows_to_time.h"
 #include "trainer/measure/trace_file.h"
+#include "trainer/output_dir.h"
 #include "trainer/status_line.h"
 
 namespace onestep {
@@ -28,52 +31,80 @@ CompileOptions OptionsOf(const Config& config, const Dataset& data) {
   return options;
 }
 
-std::string HeaderOf(const Config& config, const Dataset& data) {
-  return absl::StrCat("profile: ", config.model.ToString(), ", ",
-                      NameOf(config.model.activation), ", ",
-                      NameOf(config.model.loss), ", ",
-                      NameOf(config.optimizer.kind), ", batch ", config.batch,
-                      ", device ", NameOf(config.compile.device), ", threads ",
-                      config.compile.threads, "\nrows: ", data.source, "\n\n");
+// What was profiled, where.
+Json Settings(const Config& config, const Dataset& data,
+              const EnvironmentWatch& watch) {
+  Json json;
+  json["model"] = config.model.ToString();
+  json["activation"] = NameOf(config.model.activation);
+  json["loss"] = NameOf(config.model.loss);
+  json["optimizer"] = NameOf(config.optimizer.kind);
+  json["batch"] = config.batch;
+  json["data"] = data.source;
+  json["device"] = NameOf(config.compile.device);
+  json["dispatch"] = NameOf(config.compile.dispatch);
+  json["threads"] = config.compile.threads;
+  json["input"] = NameOf(config.input);
+  json["environment"] = ToJson(watch.SoFar());
+  return json;
+}
+
+std::string HeaderOf(const Config& config, const Dataset& data,
+                     const EnvironmentWatch& watch) {
+  return absl::StrCat(
+      "profile: ", config.model.ToString(), ", ",
+      NameOf(config.model.activation), ", ", NameOf(config.model.loss), ", ",
+      NameOf(config.optimizer.kind), ", batch ", config.batch, ", device ",
+      NameOf(config.compile.device), ", threads ", config.compile.threads,
+      "\nrows: ", data.source, "\nmachine: ", ToString(watch.SoFar()), "\n\n");
+}
+
+absl::StatusOr<std::vector<Profile>> Profiles(const Config& config,
+                                              const Dataset& data,
+                                              TraceFile& trace) {
+  ProfileOptions options;
+  options.batch = config.batch;
+  options.steps = config.profile_steps;
+  if (!config.trace.empty()) {
+    options.trace = &trace;
+    options.trace_steps = config.trace_steps;
+  }
+  std::vector<bool> fusions = {config.compile.fuse};
+  if (config.compare_fusion) fusions = {false, true};
+  std::vector<ProfiledWay> ways;
+  for (const bool fuse : fusions) {
+    ProfiledWay way = {fuse ? "fused" : "unfused", OptionsOf(config, data)};
+    way.compile.fuse = fuse;
+    if (way.compile.device == Device::kGpu) UseKeptProbe(way.compile.cuda);
+    ways.push_back(std::move(way));
+  }
+  const StatusLine line("profile");
+  line.Show("step after step");
+  return ProfileSteps(config.model, config.optimizer, ways, data, options);
 }
 
 }  // namespace
 
 absl::Status RunProfile(const Config& config, Console& console) {
+  RETURN_IF_ERROR(CheckCanWrite(config.trace));
+  CatchSignals();
+  const EnvironmentWatch watch;
   ASSIGN_OR_RETURN(const Dataset data, RowsToTime(config, config.batch));
-  ProfileOptions options;
-  options.batch = config.batch;
-  options.steps = config.profile_steps;
   TraceFile trace;
-  std::vector<Profile> profiles;
-  std::vector<bool> fusions = {config.compile.fuse};
-  if (config.compare_fusion) fusions = {false, true};
-  const StatusLine line("profile");
-  for (const bool fuse : fusions) {
-    options.name = fuse ? "fused" : "unfused";
-    // One timeline: of the two that are compared, of the fused step.
-    if (!config.trace.empty() && fuse == fusions.back()) {
-      options.trace = &trace;
-      options.trace_steps = config.trace_steps;
-    }
-    CompileOptions compile = OptionsOf(config, data);
-    if (compile.device == Device::kGpu) UseKeptProbe(compile.cuda);
-    compile.fuse = fuse;
-    line.Show(options.name);
-    ASSIGN_OR_RETURN(
-        Profile profile,
-        ProfileStep(config.model, config.optimizer, compile, data, options));
-    profiles.push_back(std::move(profile));
-  }
+  ASSIGN_OR_RETURN(const std::vector<Profile> profiles,
+                   Profiles(config, data, trace));
   if (!config.trace.empty()) RETURN_IF_ERROR(trace.Write(config.trace));
-  Json json;
+  Json json = Settings(config, data, watch);
   json["profiles"] = Json::array();
-  std::string text = HeaderOf(config, data);
+  std::string text = HeaderOf(config, data, watch);
   for (const Profile& profile : profiles) {
     json["profiles"].push_back(ToJson(profile));
     absl::StrAppend(&text, ToText(profile), "\n");
   }
   if (profiles.size() == 2) {
+    const Interval ratio = RatioOf(profiles[0], profiles[1]);
+    json["unfused_over_fused"] = {
+        {"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
     absl::StrAppend(&text, CompareText(profiles[0], profiles[1]));
   }
   console.Print(config.json ? absl::StrCat(json.dump(2), "\n") : text);

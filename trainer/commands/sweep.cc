@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/measure/sweep.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/interrupt.h"
+#include "trainer/measure/environment.h"
 #include "trainer/measure/sweep_peers.h"
 #include "trainer/status_line.h"
 
@@ -19,18 +23,31 @@ absl::Status RunSweep(const Config& config, Console& console) {
   if (!config.peers.empty()) {
     ASSIGN_OR_RETURN(peers, PeersOf(completed, peers_note));
   }
-  StatusLine line("sweep");
+  const EnvironmentWatch watch;
+  const StatusLine line("sweep");
   ASSIGN_OR_RETURN(Sweep sweep, RunSweepCells(completed, data,
                                               [&line](const std::string& text) {
                                                 line.Show(text);
                                               }));
+  line.Clear();
   sweep.peers = std::move(peers);
   if (!peers_note.empty()) {
     absl::StrAppend(&sweep.note, sweep.note.empty() ? "" : "; ", peers_note);
   }
-  console.Print(config.json ? absl::StrCat(ToJson(sweep).dump(2), "\n")
-                            : ToText(sweep));
-  return absl::OkStatus();
+  const Environment environment = watch.SoFar();
+  nlohmann::ordered_json json = ToJson(sweep);
+  json["environment"] = ToJson(environment);
+  console.Print(config.json
+                    ? absl::StrCat(json.dump(2), "\n")
+                    : absl::StrCat(ToText(sweep),
+                                   "machine: ", ToString(environment), "\n"));
+  const bool measured =
+      std::any_of(sweep.cells.begin(), sweep.cells.end(),
+                  [](const SweepCell& cell) { return cell.refused.empty(); });
+  if (measured) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "sweep: nothing could be measured: ", sweep.cells[0].approach, ": ",
+      sweep.cells[0].refused));
 }
 
 }  // namespace onestep

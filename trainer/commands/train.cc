@@ -297,8 +297,13 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
   absl::Status result = status.ok() ? status : Explain(status);
   if (!config_.trace.empty()) result.Update(WriteTrace());
   // Who stops a run does not wait for what the page has measured.
-  if (!config_.report.empty() && PendingSignal() == 0) {
-    result.Update(WriteReport(test));
+  if (!config_.report.empty()) {
+    absl::Status report = absl::CancelledError("stopped");
+    if (PendingSignal() == 0) report = WriteReport(test);
+    if (absl::IsCancelled(report)) {
+      Console::Notice(absl::StrCat(config_.report, " is not written"));
+    }
+    result.Update(report);
   }
   return result;
 }
@@ -320,6 +325,7 @@ absl::Status TrainCommand::WriteReport(const std::optional<EvalResult>& test) {
                                                   [&](const std::string& text) {
                                                     line.Show(text);
                                                   }));
+  line.Clear();
   RETURN_IF_ERROR(WriteTextFile(config_.report, ReportPage(report)));
   if (!config_.json) {
     console_.Print(absl::StrCat("report: ", config_.report, "\n"));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,10 @@ constexpr double kPeakTolerance = 0.03;
 constexpr double kDensityTolerance = 0.01;
 
 absl::StatusOr<Json> ReadJson(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    return absl::NotFoundError(
+        absl::StrCat("--compare: want a file, got the folder ", path));
+  }
   std::ifstream file(path);
   if (!file) {
     return absl::NotFoundError(

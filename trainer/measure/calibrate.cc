@@ -18,6 +18,7 @@
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random_rows.h"
+#include "trainer/interrupt.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
 #include "trainer/measure/step_session.h"
@@ -306,6 +307,7 @@ absl::StatusOr<MachineCosts> Calibrate(
   const Dataset all = RandomRows(kRows, widest->widths.front(), 1 << 20, 1);
   for (int round = 1; round <= kRounds; ++round) {
     for (const CalibrationStep& step : steps) {
+      if (PendingSignal() != 0) return absl::CancelledError("stopped");
       ModelSpec model = config.model;
       model.widths = step.widths;
       if (round > 1 && model.num_parameters() > kParametersOfAllRounds) {

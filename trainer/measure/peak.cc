@@ -39,19 +39,16 @@ PeakProbe::PeakProbe(int threads) : threads_(threads) {
 }
 
 void PeakProbe::Sample() {
-  const double seconds = Time();
-  best_gflops_ = std::max(best_gflops_, flops_ / seconds * 1e-9);
-}
-
-double PeakProbe::Time() {
-  std::vector<double> flops(threads_);
-  const auto start = Clock::now();
+  std::vector<double> gflops(threads_);
   ParallelFor(threads_, threads_, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) flops[t] = FmaLoop(iterations_);
+    for (int64_t t = begin; t < end; ++t) {
+      const auto start = Clock::now();
+      gflops[t] = FmaLoop(iterations_) * 1e-9;
+      gflops[t] /= SecondsSince(start);
+    }
   });
-  const double seconds = SecondsSince(start);
-  flops_ = std::accumulate(flops.begin(), flops.end(), 0.0);
-  return seconds;
+  best_gflops_ = std::max(best_gflops_,
+                          std::accumulate(gflops.begin(), gflops.end(), 0.0));
 }
 
 }  // namespace onestep

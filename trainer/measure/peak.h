@@ -10,7 +10,8 @@ namespace onestep {
 // machine: the peak no step can pass. It depends on the clock and on who else
 // is on the machine, so it is sampled many times between what is compared
 // with it, and the best sample counts: the share of it is then never
-// flattered.
+// flattered. Each thread is timed by itself, so that one which another program
+// keeps waiting does not halve what two reach.
 class PeakProbe {
  public:
   // Makes a sample last about a millisecond.
@@ -20,12 +21,8 @@ class PeakProbe {
   double best_gflops() const { return best_gflops_; }
 
  private:
-  // Seconds; sets flops_.
-  double Time();
-
   int threads_;
   int64_t iterations_ = 1000;
-  double flops_ = 0;
   double best_gflops_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "trainer/measure/profile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "runtime/openmp_forks.h"
 #include "runtime/status.h"
 #include "runtime/timed_cuda.h"
+#include "trainer/interrupt.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
 #include "trainer/measure/statistics.h"
@@ -29,6 +31,8 @@ constexpr double kSliceNs = 10e6;
 constexpr int64_t kLeastSlices = 10;  // of each kind
 constexpr double kWarmUpNs = 200e6;
 constexpr double kOutlier = 1.5;
+// Where the rows are further than this from the step, they are doubted.
+constexpr double kDoubt = 0.05;
 // Outliers are taken anew, up to so many times as many slices as wanted.
 constexpr int64_t kMostTries = 3;
 // Of a slice: bounds the memory of its trace.
@@ -64,16 +68,22 @@ double Mean(const std::vector<double>& values) {
 
 class Profiler {
  public:
-  Profiler(const CompileOptions& compile, const ProfileOptions& options)
-      : threads_(compile.threads), options_(options) {
-    profile_.name = options.name;
-    profile_.device = compile.device;
+  Profiler(const ProfiledWay& way, const ProfileOptions& options)
+      : way_(way), threads_(way.compile.threads), options_(options) {
+    profile_.name = way.name;
+    profile_.device = way.compile.device;
     profile_.batch = options.batch;
   }
 
-  absl::StatusOr<Profile> Run(StepSession& session, int64_t memory_bytes);
-  // `timed`: what the session calls; null: not on a GPU.
-  void OnGpu(TimedCuda* timed) { timed_ = timed; }
+  // Compiles and warms up.
+  absl::Status Prepare(const ModelSpec& model, const OptimizerSpec& optimizer,
+                       const Dataset& data);
+  absl::Status TakeSlice();
+  // Whether there are as many slices as wanted, of such as count, or so many
+  // that it is time to stop.
+  bool IsDone() const;
+  // `trace`: null: none.
+  absl::StatusOr<Profile> Finish(TraceFile* trace);
 
  private:
   struct Slice {
@@ -83,8 +93,8 @@ class Profiler {
   };
 
   absl::Status WarmUp();
-  absl::Status TakeSlice();
-  absl::Status TakeSlices();
+  int64_t WantedSlices() const;
+  void NoteWhatIsMissing();
   // Those that nothing else slowed.
   std::vector<const Slice*> Kept() const;
   void AddTrace(const StepTrace& trace, int w, WorkerTimes& times);
@@ -95,12 +105,14 @@ class Profiler {
   void AddRow(int w, ProfileKind kind, StepInfo step,
               const std::vector<double>& ns);
   void AddRates(ProfileRow& row) const;
-  void MeasureRoofs(int64_t memory_bytes);
+  void MeasureRoofs();
 
+  const ProfiledWay& way_;
   const int threads_;
   const ProfileOptions& options_;
-  StepSession* session_ = nullptr;
-  TimedCuda* timed_ = nullptr;
+  int64_t memory_bytes_ = 0;        // that a step touches
+  std::optional<TimedCuda> timed_;  // on a GPU; the session calls it
+  std::unique_ptr<StepSession> session_;
   int64_t slice_steps_ = 1, forks_missed_ = 0;
   std::vector<Slice> slices_;
   std::vector<WorkerTimes> workers_;
@@ -110,27 +122,38 @@ class Profiler {
   Profile profile_;
 };
 
-absl::StatusOr<Profile> Profiler::Run(StepSession& session,
-                                      int64_t memory_bytes) {
-  session_ = &session;
-  const Executable& executable = session.executable();
+absl::Status Profiler::Prepare(const ModelSpec& model,
+                               const OptimizerSpec& optimizer,
+                               const Dataset& data) {
+  CompileOptions compile = way_.compile;
+  if (compile.device == Device::kGpu) {
+    CudaApi* const cuda = compile.cuda.cuda;
+    timed_.emplace(cuda == nullptr ? RealCuda() : *cuda);
+    compile.cuda.cuda = &*timed_;
+  }
+  ASSIGN_OR_RETURN(session_, StepSession::Create(model, optimizer, compile,
+                                                 data, options_.batch));
+  const Executable& executable = session_->executable();
   profile_.lowering = executable.lowering();
   profile_.workers = executable.workers();
-  if (timed_ == nullptr && profile_.workers == 1 && threads_ > 1) {
-    profile_.note = std::string(ForkRecorder::Available().message());
-  }
-  if (timed_ == nullptr) {
+  // Its values, the params, and the rows it fetches.
+  memory_bytes_ = executable.arena_bytes() + 4 * model.num_parameters() +
+                  options_.batch * model.features();
+  if (!timed_) {
     ASSIGN_OR_RETURN(profile_.cost, MeasureDispatchCost());
   }
-  RETURN_IF_ERROR(session.Reset(kTimingRate));
-  RETURN_IF_ERROR(WarmUp());
-  RETURN_IF_ERROR(TakeSlices());
-  if (timed_ == nullptr) {
-    MeasureRoofs(memory_bytes);
-  } else {
+  RETURN_IF_ERROR(session_->Reset(kTimingRate));
+  return WarmUp();
+}
+
+absl::StatusOr<Profile> Profiler::Finish(TraceFile* trace) {
+  if (timed_) {
     RETURN_IF_ERROR(AccountCalls());
+  } else {
+    MeasureRoofs();
   }
   workers_.resize(profile_.workers);
+  for (const Slice& slice : slices_) profile_.slices_us.push_back(slice.us);
   std::vector<double> undisturbed, profiled;
   for (const Slice* const slice : Kept()) {
     undisturbed.push_back(slice->us);
@@ -146,11 +169,11 @@ absl::StatusOr<Profile> Profiler::Run(StepSession& session,
   profile_.undisturbed_high_us = Percentile(undisturbed, 0.95);
   profile_.profiled_us = Mean(profiled);
   for (int w = 0; w < profile_.workers; ++w) AddRows(w);
-  if (options_.trace != nullptr) {
-    options_.trace->AddCompile(absl::StrCat("compile, ", options_.name),
-                               session.compiled());
-    options_.trace->AddSteps(session.compiled(), kept_traces_,
-                             options_.trace_steps);
+  NoteWhatIsMissing();
+  if (trace != nullptr) {
+    trace->AddCompile(absl::StrCat("compile, ", way_.name),
+                      session_->compiled());
+    trace->AddSteps(session_->compiled(), kept_traces_, options_.trace_steps);
   }
   return std::move(profile_);
 }
@@ -179,10 +202,7 @@ absl::Status Profiler::TakeSlice() {
   std::vector<StepTrace> traces;
   traced_ = session_->RunTraced(slice_steps_, traces);
   // One kernel for many steps has no calls within it.
-  if (absl::IsUnimplemented(traced_) && timed_ != nullptr) {
-    profile_.note = std::string(traced_.message());
-    return absl::OkStatus();
-  }
+  if (absl::IsUnimplemented(traced_) && timed_) return absl::OkStatus();
   RETURN_IF_ERROR(traced_);
   int64_t ns = 0;
   slice.workers.resize(profile_.workers);
@@ -190,7 +210,7 @@ absl::Status Profiler::TakeSlice() {
   for (StepTrace& trace : traces) {
     ns += trace.end - trace.begin;
     for (int w = 0; w < profile_.workers; ++w) {
-      if (timed_ != nullptr) {
+      if (timed_) {
         AddGpuTrace(trace, slice.workers[w]);
       } else {
         AddTrace(trace, w, slice.workers[w]);
@@ -205,24 +225,48 @@ absl::Status Profiler::TakeSlice() {
   return absl::OkStatus();
 }
 
-absl::Status Profiler::TakeSlices() {
-  const int64_t wanted = std::max(
-      kLeastSlices, (options_.steps + slice_steps_ - 1) / slice_steps_);
-  for (int64_t i = 0; i < kMostTries * wanted; ++i) {
-    if (i >= wanted && std::ssize(Kept()) >= wanted) break;
-    RETURN_IF_ERROR(TakeSlice());
+int64_t Profiler::WantedSlices() const {
+  return std::max(kLeastSlices,
+                  (options_.steps + slice_steps_ - 1) / slice_steps_);
+}
+
+bool Profiler::IsDone() const {
+  const int64_t slices = std::ssize(slices_), wanted = WantedSlices();
+  if (slices < wanted) return false;
+  return slices >= kMostTries * wanted || std::ssize(Kept()) >= wanted;
+}
+
+void Profiler::NoteWhatIsMissing() {
+  const auto note = [this](const std::string& text) {
+    absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", text);
+  };
+  if (!timed_ && profile_.workers == 1 && threads_ > 1 &&
+      !ForkRecorder::Available().ok()) {
+    note(std::string(ForkRecorder::Available().message()));
+  }
+  if (absl::IsUnimplemented(traced_)) note(std::string(traced_.message()));
+  if (forks_missed_ > 0) {
+    note(absl::StrCat(forks_missed_,
+                      " forks not seen: more than two in a call"));
   }
   const int64_t left_out = std::ssize(slices_) - std::ssize(Kept());
   if (left_out > 0) {
-    absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", left_out,
-                    " of ", slices_.size(),
-                    " slices left out: something else had a core");
+    note(absl::StrCat(left_out, " of ", slices_.size(),
+                      " slices left out: something else had a core"));
   }
-  if (forks_missed_ > 0) {
-    absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ",
-                    forks_missed_, " forks not seen: more than two in a call");
+  double unaccounted = 0;
+  for (const ProfileRow& row : profile_.rows) {
+    if (row.kind == ProfileKind::kUnaccounted) {
+      unaccounted = std::max(unaccounted, std::abs(row.share));
+    }
   }
-  return absl::OkStatus();
+  const double change = profile_.profiled_us / profile_.undisturbed_us - 1;
+  if (!timed_ && std::max(unaccounted, std::abs(change)) > kDoubt) {
+    note(
+        "the rows and the undisturbed step are more than 5 % apart: the "
+        "machine "
+        "was busy, or the step is too short to be looked at");
+  }
 }
 
 std::vector<const Profiler::Slice*> Profiler::Kept() const {
@@ -327,19 +371,19 @@ absl::Status Profiler::AccountCalls() {
   return absl::OkStatus();
 }
 
-void Profiler::MeasureRoofs(int64_t memory_bytes) {
+void Profiler::MeasureRoofs() {
   const int threads = profile_.workers == 1 ? threads_ : 1;
   PeakProbe peak(threads);
   for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
   profile_.peak_gflops = peak.best_gflops();
   profile_.bandwidth_gbs =
-      CopyBandwidth(threads, memory_bytes / profile_.workers);
+      CopyBandwidth(threads, memory_bytes_ / profile_.workers);
 }
 
 void Profiler::AddRates(ProfileRow& row) const {
   if (row.mean_us <= 0) return;
   // On a GPU nothing says what its roofs are.
-  const bool has_roofs = timed_ == nullptr;
+  const bool has_roofs = !timed_;
   row.gflops = row.step.flops / row.mean_us * 1e-3;
   row.gbs = row.step.bytes / row.mean_us * 1e-3;
   const double least_us =
@@ -384,12 +428,12 @@ void Profiler::AddRows(int w) {
     step.label = std::move(label);
     return step;
   };
-  if (timed_ == nullptr && profile_.workers == 1 && threads_ > 1) {
+  if (!timed_ && profile_.workers == 1 && threads_ > 1) {
     add(ProfileKind::kForkJoin,
         named("fork and join", "OpenMP, before and after the caller's part"),
         times.fork_join);
   }
-  if (timed_ == nullptr) {
+  if (!timed_) {
     add(ProfileKind::kDispatch,
         named("dispatch", absl::StrCat(steps.size(), " calls, next addresses")),
         times.dispatch);
@@ -424,28 +468,41 @@ const char* ToString(ProfileKind kind) {
   return "?";
 }
 
-absl::StatusOr<Profile> ProfileStep(const ModelSpec& model,
-                                    const OptimizerSpec& optimizer,
-                                    const CompileOptions& compile,
-                                    const Dataset& data,
-                                    const ProfileOptions& options) {
-  CompileOptions timed_compile = compile;
-  std::optional<TimedCuda> timed;
-  if (compile.device == Device::kGpu) {
-    CudaApi* const cuda = compile.cuda.cuda;
-    timed.emplace(cuda == nullptr ? RealCuda() : *cuda);
-    timed_compile.cuda.cuda = &*timed;
+absl::StatusOr<std::vector<Profile>> ProfileSteps(
+    const ModelSpec& model, const OptimizerSpec& optimizer,
+    const std::vector<ProfiledWay>& ways, const Dataset& data,
+    const ProfileOptions& options) {
+  std::vector<std::unique_ptr<Profiler>> profilers;
+  for (const ProfiledWay& way : ways) {
+    auto profiler = std::make_unique<Profiler>(way, options);
+    const absl::Status status = profiler->Prepare(model, optimizer, data);
+    if (IsRefusal(status) && options.refused != nullptr) {
+      options.refused->push_back(
+          absl::StrCat(way.name, ": ", status.message()));
+      continue;
+    }
+    RETURN_IF_ERROR(status);
+    profilers.push_back(std::move(profiler));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<StepSession> session,
-                   StepSession::Create(model, optimizer, timed_compile, data,
-                                       options.batch));
-  // What a step touches: its values, the params, and the rows it fetches.
-  const int64_t memory = session->executable().arena_bytes() +
-                         4 * model.num_parameters() +
-                         options.batch * model.features();
-  Profiler profiler(compile, options);
-  if (timed) profiler.OnGpu(&*timed);
-  return profiler.Run(*session, memory);
+  const auto is_done = [](const auto& profiler) { return profiler->IsDone(); };
+  while (!std::all_of(profilers.begin(), profilers.end(), is_done)) {
+    for (const auto& profiler : profilers) {
+      if (PendingSignal() != 0) return absl::CancelledError("stopped");
+      RETURN_IF_ERROR(profiler->TakeSlice());
+    }
+  }
+  std::vector<Profile> profiles;
+  for (const auto& profiler : profilers) {
+    const bool last = &profiler == &profilers.back();
+    ASSIGN_OR_RETURN(Profile profile,
+                     profiler->Finish(last ? options.trace : nullptr));
+    profiles.push_back(std::move(profile));
+  }
+  return profiles;
+}
+
+Interval RatioOf(const Profile& a, const Profile& b) {
+  return PairedRatio({a.slices_us}, {b.slices_us});
 }
 
 }  // namespace onestep

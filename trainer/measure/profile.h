@@ -11,6 +11,7 @@
 #include "runtime/dispatch_cost.h"
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
+#include "trainer/measure/statistics.h"
 #include "trainer/measure/trace_file.h"
 
 namespace onestep {
@@ -61,7 +62,8 @@ struct Profile {
   // run, and with a clock read after each call.
   double undisturbed_us = 0, profiled_us = 0;
   double undisturbed_low_us = 0, undisturbed_high_us = 0;  // p5, p95 of slices
-  DispatchCost cost;  // its clock_ns is taken off every call
+  DispatchCost cost;              // its clock_ns is taken off every call
+  std::vector<double> slices_us;  // undisturbed, in the order taken, all
   // The roofs of one worker: multiply-adds in registers, and a copy within as
   // much memory as the step uses. 0: unknown.
   double peak_gflops = 0, bandwidth_gbs = 0;
@@ -69,26 +71,35 @@ struct Profile {
   std::string note;  // what could not be seen, and why; "": nothing
 };
 
-struct ProfileOptions {
+struct ProfiledWay {
   std::string name;
-  int64_t batch = 32;
-  int64_t steps = 2000;        // at least so many
-  TraceFile* trace = nullptr;  // gets the compilation and the first steps
-  int64_t trace_steps = 0;
+  CompileOptions compile;
 };
 
-// On a GPU the rows are its own times, by events, of calls that the host waits
-// for; undisturbed nothing waits.
+struct ProfileOptions {
+  int64_t batch = 32;
+  int64_t steps = 2000;        // at least so many
+  TraceFile* trace = nullptr;  // gets the last way's compilation and steps
+  int64_t trace_steps = 0;     // as many of them
+  // Gets "NAME: why" of a way that cannot be run; null: that is an error.
+  std::vector<std::string>* refused = nullptr;
+};
+
+// Compiles a step in each of these ways, warms them up, and takes slices of
+// some 10 ms, of all ways in turn, each undisturbed and then traced. Slices
+// that took half as long again as the median one are left out: something else
+// had the core. On a GPU the rows are its own times, by events, of calls that
+// the host waits for; undisturbed nothing waits.
 //
-// Compiles the step as `compile` says, warms it up, and takes slices of it,
-// undisturbed and traced in turn. Slices that took half as long again as the
-// median one are left out: something else had the core.
-// REQUIRES: options.batch <= data.rows.
-absl::StatusOr<Profile> ProfileStep(const ModelSpec& model,
-                                    const OptimizerSpec& optimizer,
-                                    const CompileOptions& compile,
-                                    const Dataset& data,
-                                    const ProfileOptions& options);
+// Cancelled when a signal comes. REQUIRES: options.batch <= data.rows.
+absl::StatusOr<std::vector<Profile>> ProfileSteps(
+    const ModelSpec& model, const OptimizerSpec& optimizer,
+    const std::vector<ProfiledWay>& ways, const Dataset& data,
+    const ProfileOptions& options);
+
+// Time of `a` / time of `b`, undisturbed, from slices taken in turn.
+// REQUIRES: profiles of one call of ProfileSteps.
+Interval RatioOf(const Profile& a, const Profile& b);
 
 }  // namespace onestep
 

@@ -135,7 +135,7 @@ std::string TotalsText(const Profile& profile) {
       "taken off: %.1f ns a call for the clock; dispatch: %.1f ns a call, "
       "%.0f ns a oneDNN matmul, %.0f ns another primitive\n"
       "roofs%s: %.1f GFLOP/s of multiply-adds, %.1f GB/s of a copy in as much "
-      "memory\n",
+      "memory; above 100 %%: the call's data lie in a nearer cache\n",
       profile.cost.clock_ns, profile.cost.call_ns, profile.cost.matmul_ns,
       profile.cost.eltwise_ns, profile.workers > 1 ? " of a worker" : "",
       profile.peak_gflops, profile.bandwidth_gbs);
@@ -196,6 +196,12 @@ std::string ToText(const Profile& profile) {
   return text;
 }
 
+std::string RatioText(const Interval& ratio) {
+  return absl::StrFormat("%.2f (95 %%: %.2f to %.2f)%s", ratio.value, ratio.low,
+                         ratio.high,
+                         ratio.Holds(1) ? ", no measurable difference" : "");
+}
+
 std::string CompareText(const Profile& unfused, const Profile& fused) {
   const auto line = [](const ProfileRow& row, const std::string& from,
                        double unfused_us, const std::string& fused_us,
@@ -225,10 +231,12 @@ std::string CompareText(const Profile& unfused, const Profile& fused) {
     if (row.worker != 0 || taken.count(&row) > 0) continue;
     absl::StrAppend(&text, line(row, row.step.op, row.mean_us, "", "nothing"));
   }
-  absl::StrAppendFormat(&text, "%-8s  %-52s %10.3f %10.3f  %.2fx\n", "",
-                        "step undisturbed", unfused.undisturbed_us,
+  absl::StrAppendFormat(&text,
+                        "%-8s  %-52s %10.3f %10.3f\n"
+                        "unfused / fused, of slices in turn: %s\n",
+                        "", "step undisturbed", unfused.undisturbed_us,
                         fused.undisturbed_us,
-                        unfused.undisturbed_us / fused.undisturbed_us);
+                        RatioText(RatioOf(unfused, fused)));
   return text;
 }
 

@@ -16,7 +16,11 @@ nlohmann::ordered_json ToJson(const Profile& profile);
 // profiler itself cost.
 std::string ToText(const Profile& profile);
 
+// "1.96 (1.95 to 1.97)", and whether the interval holds 1.
+std::string RatioText(const Interval& ratio);
+
 // What each call of `fused` took, beside the textbook ops that it came from.
+// REQUIRES: profiles of one call of ProfileSteps.
 std::string CompareText(const Profile& unfused, const Profile& fused);
 
 }  // namespace onestep

@@ -241,6 +241,7 @@ absl::Status Sweeper::RunBatch(int64_t batch,
 }
 
 void Sweeper::FillMfu() {
+  sweep_.peak_gflops = peak_.best_gflops();
   for (SweepCell& cell : sweep_.cells) {
     if (cell.device == Device::kGpu || !cell.refused.empty()) continue;
     cell.mfu = TextbookFlops(config_.model, cell.batch) / cell.us_per_step *
@@ -253,6 +254,7 @@ absl::StatusOr<Sweep> Sweeper::Run() {
   sweep_.rows = data_.split.train_rows;
   sweep_.epochs = config_.epochs;
   sweep_.lr = config_.lr;
+  sweep_.threads = config_.compile.threads;
   sweep_.data = data_.train.source;
   const std::vector<Column> columns = ColumnsOf(config_, data_.train);
   for (const int64_t batch : config_.batches) {

@@ -61,6 +61,8 @@ struct Sweep {
   int64_t rows = 0;  // trained on
   int64_t epochs = 0;
   double lr = 0;  // the same at all batches
+  int threads = 0;
+  double peak_gflops = 0;  // of so many threads: what mfu is a share of
   std::string data;
   std::string note;  // what went wrong beside cells that were refused
   std::vector<SweepCell> cells;  // by batch, then as the columns

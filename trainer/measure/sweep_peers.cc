@@ -46,11 +46,15 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
                                                  const std::string& file,
                                                  std::string& note) {
   std::ifstream in(file);
-  if (!in) {
+  if (!in || fs::is_directory(file)) {
     return absl::NotFoundError(
         absl::StrCat("--peers: cannot read ", Quote(file)));
   }
   const Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) {
+    return absl::DataLossError(absl::StrCat(
+        "--peers: want what bench/compare writes in ", file, ", got no JSON"));
+  }
   std::vector<SweepPeer> peers;
   try {
     const auto model = json.at("model").get<std::string>();

@@ -84,6 +84,8 @@ Json ToJson(const Sweep& sweep) {
   json["rows"] = sweep.rows;
   json["epochs"] = sweep.epochs;
   json["lr"] = sweep.lr;
+  json["threads"] = sweep.threads;
+  json["peak_gflops"] = sweep.peak_gflops;
   json["data"] = sweep.data;
   json["note"] = sweep.note;
   json["cells"] = Json::array();
@@ -129,6 +131,11 @@ std::string ToText(const Sweep& sweep) {
                             peer.approach, "", peer.seconds_per_epoch);
     }
   }
+  absl::StrAppendFormat(
+      &text,
+      "MFU: the textbook's FLOPs, as a share of %.1f GFLOP/s of multiply-adds "
+      "on %d threads; above 100 %%: zeros are skipped\n",
+      sweep.peak_gflops, sweep.threads);
   if (sweep.crossover) absl::StrAppend(&text, CrossoverText(*sweep.crossover));
   if (!sweep.note.empty()) absl::StrAppend(&text, sweep.note, "\n");
   return text;

@@ -349,6 +349,16 @@ function memorySection(memory) {
 
 // ---- the page ----
 
+// Of slices taken in turn; an interval that holds 1 says nothing.
+function ratioFact(ratio) {
+  if (!ratio) return null;
+  const text = (value) => value.toPrecision(3);
+  return ratio.low <= 1 && ratio.high >= 1
+      ? ["fused against unfused", "no measurable difference"]
+      : [`as fast as unfused (${text(ratio.low)} to ${text(ratio.high)})`,
+         `${text(ratio.value)} ×`];
+}
+
 function header(report) {
   const fused = profileOf(report, "fused");
   const unfused = profileOf(report, "unfused");
@@ -357,8 +367,7 @@ function header(report) {
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
     last && ["last epoch", seconds(last.seconds)],
     fused && ["one step, fused", micros(fused.undisturbed_us)],
-    fused && unfused && ["as fast as unfused",
-      `${(unfused.undisturbed_us / fused.undisturbed_us).toPrecision(3)} ×`]];
+    fused && unfused && ratioFact(report.unfused_over_fused)];
   return [
     html("p", {class: "kicker"}, "onestep report"),
     html("h1", {}, report.title),

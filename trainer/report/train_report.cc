@@ -14,7 +14,6 @@
 #include "trainer/measure/memory_use.h"
 #include "trainer/measure/profile.h"
 #include "trainer/measure/profile_report.h"
-#include "trainer/measure/step_session.h"
 #include "trainer/measure/sweep.h"
 #include "trainer/model.h"
 #include "trainer/report/graph_pictures.h"
@@ -29,12 +28,7 @@ constexpr int64_t kProfiledSteps = 1000;
 // Of the sweep, as far as there are rows for them.
 constexpr int64_t kBatches[] = {32, 128, 512, 2048, 4096};
 
-struct Way {
-  const char* name;
-  CompileOptions compile;
-};
-
-std::vector<Way> WaysOf(const Config& config) {
+std::vector<ProfiledWay> WaysOf(const Config& config) {
   CompileOptions chain = config.compile;
   chain.dump_dir.clear();
   chain.sparse = {};
@@ -43,7 +37,7 @@ std::vector<Way> WaysOf(const Config& config) {
   CompileOptions unfused = chain, fused = chain;
   unfused.fuse = false;
   fused.fuse = true;
-  std::vector<Way> ways = {{"unfused", unfused}, {"fused", fused}};
+  std::vector<ProfiledWay> ways = {{"unfused", unfused}, {"fused", fused}};
   if (gpu) return ways;
   CompileOptions single = fused;
   single.dispatch = Dispatch::kSingle;
@@ -55,28 +49,33 @@ std::vector<Way> WaysOf(const Config& config) {
   return ways;
 }
 
-// The profiles of all ways that can be run; the others go to `refused`.
-absl::StatusOr<Json> Profiles(const Config& config, const Dataset& rows,
-                              const ProgressFn& progress, Json& refused) {
-  Json profiles = Json::array();
-  for (const Way& way : WaysOf(config)) {
-    progress(absl::StrCat("profile, ", way.name));
-    const absl::StatusOr<Profile> profile =
-        ProfileStep(config.model, config.optimizer, way.compile, rows,
-                    {.name = way.name,
-                     .batch = std::min(config.batch, rows.rows),
-                     .steps = kProfiledSteps,
-                     .trace = nullptr,
-                     .trace_steps = 0});
-    if (IsRefusal(profile.status())) {
-      refused.push_back(absl::StrCat("profile, ", way.name, ": ",
-                                     profile.status().message()));
-      continue;
-    }
-    RETURN_IF_ERROR(profile.status());
-    profiles.push_back(ToJson(*profile));
+// The profiles of all ways that can be run, the others in "refused", and how
+// the fused step compares with the unfused one.
+absl::Status AddProfiles(const Config& config, const Dataset& rows,
+                         Json& report) {
+  std::vector<std::string> refused;
+  ProfileOptions options;
+  options.batch = std::min(config.batch, rows.rows);
+  options.steps = kProfiledSteps;
+  options.refused = &refused;
+  ASSIGN_OR_RETURN(const std::vector<Profile> profiles,
+                   ProfileSteps(config.model, config.optimizer, WaysOf(config),
+                                rows, options));
+  report["profiles"] = Json::array();
+  const Profile *unfused = nullptr, *fused = nullptr;
+  for (const Profile& profile : profiles) {
+    report["profiles"].push_back(ToJson(profile));
+    if (profile.name == "unfused") unfused = &profile;
+    if (profile.name == "fused") fused = &profile;
   }
-  return profiles;
+  report["unfused_over_fused"] = nullptr;
+  if (unfused != nullptr && fused != nullptr) {
+    const Interval ratio = RatioOf(*unfused, *fused);
+    report["unfused_over_fused"] = {
+        {"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+  }
+  report["refused"] = refused;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Json> SweepOf(const Config& config, const TrainingData& data,
@@ -118,9 +117,8 @@ absl::StatusOr<Json> TrainReport(const Config& config, const TrainingData& data,
   report["epochs"] = run.epochs;
   report["test"] = run.test;
 
-  Json refused = Json::array();
-  ASSIGN_OR_RETURN(report["profiles"],
-                   Profiles(config, data.train, progress, refused));
+  progress("profile");
+  RETURN_IF_ERROR(AddProfiles(config, data.train, report));
 
   progress("graph");
   ASSIGN_OR_RETURN(
@@ -150,7 +148,6 @@ absl::StatusOr<Json> TrainReport(const Config& config, const TrainingData& data,
       EstimateMemory(config.model, config.optimizer, run_step, data.train.rows,
                      data.split.train_rows, batch));
   report["memory"] = ToJson(memory);
-  report["refused"] = std::move(refused);
   return report;
 }
 

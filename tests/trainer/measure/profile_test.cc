@@ -25,12 +25,11 @@ Profile ProfileOf(Dispatch dispatch, bool fuse, int threads) {
   compile.fuse = fuse;
   compile.threads = threads;
   ProfileOptions options;
-  options.name = fuse ? "fused" : "unfused";
   options.batch = 32;
   options.steps = 1000;
-  auto profile = ProfileStep(kModel, {}, compile, data, options);
-  EXPECT_OK(profile);
-  return *std::move(profile);
+  auto profiles = ProfileSteps(kModel, {}, {{"way", compile}}, data, options);
+  EXPECT_OK(profiles);
+  return (*profiles)[0];
 }
 
 double Sum(const Profile& profile, int worker) {
@@ -110,14 +109,16 @@ TEST(ProfileTest, ComparisonPutsTextbookOpsBesideWhatTheyBecame) {
   unfused.rows = {row("matmul", {3}, 5), row("relu", {4}, 1),
                   row("matmul", {5}, 7), row("scale", {6}, 2)};
   unfused.undisturbed_us = 15;
+  unfused.slices_us = {15, 16.5, 15};
   fused.rows = {row("matmul", {5}, 6), row("matmul", {3, 4}, 4)};
   fused.undisturbed_us = 10;
+  fused.slices_us = {10, 11, 10};
   const std::string text = CompareText(unfused, fused);
   EXPECT_THAT(text, HasSubstr("matmul + relu"));
   EXPECT_THAT(text, testing::ContainsRegex("relu +6.000 +4.000  matmul"));
   EXPECT_THAT(text, testing::ContainsRegex("matmul +7.000 +6.000  matmul"));
   EXPECT_THAT(text, testing::ContainsRegex("scale +2.000 +nothing"));
-  EXPECT_THAT(text, HasSubstr("1.50x"));
+  EXPECT_THAT(text, HasSubstr("in turn: 1.50 (95 %: 1.50 to 1.50)\n"));
 }
 
 }  // namespace
