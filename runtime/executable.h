@@ -20,9 +20,9 @@ enum class StepKind : uint8_t { kOp, kExchange, kWait };
 // What one step of an Executable is, as plain data for the tools.
 struct StepInfo {
   StepKind kind = StepKind::kOp;
-  std::string op;              // "matmul"
-  std::string phase;           // "forward", "loss", "backward", "update"
-  std::string label;           // "matmul f32[32,784] x f32[784,128] -> ..."
+  std::string op;     // "matmul"
+  std::string phase;  // "forward", "loss", "backward", "update"
+  std::string label;  // "matmul f32[32,784] x f32[784,128] -> ..."
   std::vector<TensorType> operands, results;  // of an op; else none
   std::string fused_from;      // "matmul + add_bias + relu"; "" when not fused
   std::vector<int> origins;    // see Node::origins

@@ -264,8 +264,7 @@ void Profiler::NoteWhatIsMissing() {
   if (!timed_ && std::max(unaccounted, std::abs(change)) > kDoubt) {
     note(
         "the rows and the undisturbed step are more than 5 % apart: the "
-        "machine "
-        "was busy, or the step is too short to be looked at");
+        "machine was busy, or the step is too short to be looked at");
   }
 }
 
@@ -485,7 +484,10 @@ absl::StatusOr<std::vector<Profile>> ProfileSteps(
     profilers.push_back(std::move(profiler));
   }
   const auto is_done = [](const auto& profiler) { return profiler->IsDone(); };
+  const int64_t begin = NowNs();
   while (!std::all_of(profilers.begin(), profilers.end(), is_done)) {
+    const double seconds = 1e-9 * static_cast<double>(NowNs() - begin);
+    if (options.most_seconds > 0 && seconds > options.most_seconds) break;
     for (const auto& profiler : profilers) {
       if (PendingSignal() != 0) return absl::CancelledError("stopped");
       RETURN_IF_ERROR(profiler->TakeSlice());

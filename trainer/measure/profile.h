@@ -78,7 +78,8 @@ struct ProfiledWay {
 
 struct ProfileOptions {
   int64_t batch = 32;
-  int64_t steps = 2000;        // at least so many
+  int64_t steps = 2000;        // at least so many ...
+  double most_seconds = 0;     // ... but all ways together no longer; 0: any
   TraceFile* trace = nullptr;  // gets the last way's compilation and steps
   int64_t trace_steps = 0;     // as many of them
   // Gets "NAME: why" of a way that cannot be run; null: that is an error.

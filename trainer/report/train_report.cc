@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 using ProgressFn = std::function<void(const std::string&)>;
 
 constexpr int64_t kProfiledSteps = 1000;
+constexpr double kProfileSeconds = 20;
 // Of the sweep, as far as there are rows for them.
 constexpr int64_t kBatches[] = {32, 128, 512, 2048, 4096};
 
@@ -57,6 +58,7 @@ absl::Status AddProfiles(const Config& config, const Dataset& rows,
   ProfileOptions options;
   options.batch = std::min(config.batch, rows.rows);
   options.steps = kProfiledSteps;
+  options.most_seconds = kProfileSeconds;
   options.refused = &refused;
   ASSIGN_OR_RETURN(const std::vector<Profile> profiles,
                    ProfileSteps(config.model, config.optimizer, WaysOf(config),
