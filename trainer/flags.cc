@@ -17,6 +17,7 @@
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
 #include "trainer/exit_code.h"
+#include "trainer/flag_rules.h"
 #include "trainer/flag_set.h"
 #include "trainer/numbers.h"
 
@@ -86,8 +87,6 @@ class Flags {
   }
   bool Given(const std::string& flag) const { return flags_.Given(flag); }
   absl::Status CheckFiles();
-  absl::Status CheckGpu() const;
-  absl::Status CheckTogether() const;
 
   Config config_;
   std::vector<std::string> files_;  // positional
@@ -436,8 +435,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
                    flags_.Parse(std::move(args), NameOf(config_.verb)));
   if (!text.empty()) return CommandLine{config_, std::move(text)};
   RETURN_IF_ERROR(CheckFiles());
-  RETURN_IF_ERROR(CheckGpu());
-  RETURN_IF_ERROR(CheckTogether());
+  RETURN_IF_ERROR(CheckTogether(config_, flags_));
   return CommandLine{config_, ""};
 }
 
@@ -460,69 +458,6 @@ absl::Status Flags::CheckFiles() {
   if (!config_.model_file.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(NameOf(config_.verb), ": want a MODEL file, got none"));
-}
-
-absl::Status Flags::CheckGpu() const {
-  const std::vector<Device>& devices = config_.devices;
-  if (config_.compile.device == Device::kGpu ||
-      std::find(devices.begin(), devices.end(), Device::kGpu) !=
-          devices.end()) {
-    const CudaOptions& cuda = config_.compile.cuda;
-    if (cuda.tier != CudaTier::kT0 ||
-        cuda.first_layer == CudaFirstLayer::kAuto) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(
-        "--first-layer: want --tier t1, t2 or t3 with it, got t0");
-  }
-  for (const char* flag :
-       {"--math", "--tier", "--first-layer", "--steps-per-launch",
-        "--device-data", "--dump-cuda-graph"}) {
-    if (Given(flag)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag, ": want --device gpu with it, got cpu"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Flags::CheckTogether() const {
-  for (const char* flag : {"--momentum", "--nesterov"}) {
-    if (Given(flag) && config_.optimizer.kind != OptimizerKind::kMomentum) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag, ": want --optimizer momentum with it, got ",
-                       NameOf(config_.optimizer.kind)));
-    }
-  }
-  if (config_.patience > 0 && config_.validation == 0) {
-    return absl::InvalidArgumentError(
-        "--patience: want --validation above 0 with it, got 0");
-  }
-  if (config_.verb == Verb::kProfile) {
-    // One step is looked at: nothing is timed to choose it.
-    if (config_.input == InputMode::kAuto) {
-      return absl::InvalidArgumentError(
-          "--input: want dense or sparse with profile, got auto");
-    }
-    if (config_.compare_fusion && config_.input == InputMode::kSparse) {
-      return absl::InvalidArgumentError(
-          "--compare: want --input dense with it, got sparse, which is fused");
-    }
-    if (Given("--fuse") && config_.compare_fusion) {
-      return absl::InvalidArgumentError(
-          "--compare: want no --fuse with it, as it shows both");
-    }
-  }
-  if (Given("--gate") && config_.compare_file.empty()) {
-    return absl::InvalidArgumentError("--gate: want --compare FILE with it");
-  }
-  if (Given("--trace-steps") && config_.trace.empty()) {
-    return absl::InvalidArgumentError("--trace-steps: want --trace FILE");
-  }
-  if (config_.force && config_.out.empty()) {
-    return absl::InvalidArgumentError("--force: want --out DIR with it");
-  }
-  return absl::OkStatus();
 }
 
 // Removes the verb from `args`: the first word that is no flag's value.

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "runtime/clock.h"
 #include "runtime/cuda_devices.h"
 #include "runtime/status.h"
 #include "trainer/autotune.h"
@@ -22,6 +21,7 @@
 #include "trainer/measure/calibrate.h"
 #include "trainer/measure/gpu_cost.h"
 #include "trainer/measure/step_session.h"
+#include "trainer/measure/timing.h"
 
 namespace onestep {
 namespace {
@@ -185,18 +185,8 @@ absl::StatusOr<double> Adviser::Measure(const AdvisedWay& way,
   ASSIGN_OR_RETURN(const std::unique_ptr<StepSession> session,
                    StepSession::Create(config_.model, config_.optimizer,
                                        OptionsOf(way), data, way.batch));
-  double best = std::numeric_limits<double>::infinity();
-  int64_t steps = 1;
-  double spent = 0;
-  for (int slice = 0; slice < kCheckSlices || spent < kCheckUs; ++slice) {
-    const int64_t start = NowNs();
-    RETURN_IF_ERROR(session->Run(steps));
-    const double us = static_cast<double>(NowNs() - start) * 1e-3;
-    best = std::min(best, us / static_cast<double>(steps));
-    steps = std::max<int64_t>(1, std::llround(kCheckSliceUs / best));
-    spent += us;
-  }
-  return best;
+  return FastestStep([&](int64_t steps) { return session->Run(steps); },
+                     kCheckSliceUs, kCheckUs, kCheckSlices);
 }
 
 absl::Status Adviser::CheckWays() {

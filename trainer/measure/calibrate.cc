@@ -22,6 +22,7 @@
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
 #include "trainer/measure/step_session.h"
+#include "trainer/measure/timing.h"
 #include "trainer/version.h"
 
 namespace onestep {
@@ -105,23 +106,6 @@ std::vector<CompileOptions> WaysOf(const Config& config, const Dataset& data,
 
 // ---- what is learned -------------------------------------------------------
 
-// The time of a step as it runs untraced, by the fastest slice.
-absl::StatusOr<double> TimeStep(StepSession& session) {
-  int64_t start = NowNs();
-  RETURN_IF_ERROR(session.Run(1));
-  double best = MicrosSince(start);
-  double spent = 0;
-  for (int runs = 0; runs < kLeastRuns || spent < kTimedUs; ++runs) {
-    const auto steps = static_cast<int64_t>(std::ceil(kSliceUs / best));
-    start = NowNs();
-    RETURN_IF_ERROR(session.Run(steps));
-    const double us = MicrosSince(start);
-    best = std::min(best, us / static_cast<double>(steps));
-    spent += us;
-  }
-  return best;
-}
-
 // Mean of the faster half: what interrupts a call must not pass for its work,
 // and a clock that ticks every 10 ns is finer in the mean.
 double FasterHalf(std::vector<double> values) {
@@ -162,7 +146,10 @@ void Append(const StepTrace& trace, CallTimes& times) {
 // of the untraced step.
 absl::Status Learn(StepSession& session, int threads, double table_bytes,
                    double clock_us, CallCosts& costs) {
-  ASSIGN_OR_RETURN(const double step_us, TimeStep(session));
+  ASSIGN_OR_RETURN(
+      const double step_us,
+      FastestStep([&](int64_t steps) { return session.Run(steps); }, kSliceUs,
+                  kTimedUs, kLeastRuns));
   const auto steps = static_cast<int64_t>(
       std::max<double>(kLeastRuns, std::ceil(kTimedUs / step_us)));
   std::vector<StepTrace> traces;

@@ -10,9 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "runtime/clock.h"
-#include "runtime/cupti_accounting.h"
 #include "runtime/openmp_forks.h"
 #include "runtime/status.h"
 #include "runtime/timed_cuda.h"
@@ -99,7 +97,6 @@ class Profiler {
   std::vector<const Slice*> Kept() const;
   void AddTrace(const StepTrace& trace, int w, WorkerTimes& times);
   static void AddGpuTrace(const StepTrace& trace, WorkerTimes& times);
-  absl::Status AccountCalls();
   double DispatchNs(const StepInfo& step) const;
   void AddRows(int w);
   void AddRow(int w, ProfileKind kind, StepInfo step,
@@ -148,7 +145,9 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
 
 absl::StatusOr<Profile> Profiler::Finish(TraceFile* trace) {
   if (timed_) {
-    RETURN_IF_ERROR(AccountCalls());
+    ASSIGN_OR_RETURN(
+        profile_.accounting,
+        AccountForCalls(*session_, *timed_, slice_steps_, kLeastSlices));
   } else {
     MeasureRoofs();
   }
@@ -339,35 +338,6 @@ void Profiler::AddGpuTrace(const StepTrace& trace, WorkerTimes& times) {
           static_cast<double>(worker.at(s, c + 1) - worker.at(s, c)));
     }
   }
-}
-
-absl::Status Profiler::AccountCalls() {
-  const auto run = [this](CudaAccounting& accounting) -> absl::Status {
-    accounting.steps = slice_steps_ * kLeastSlices;
-    const int64_t begin = NowNs();
-    for (int64_t i = 0; i < kLeastSlices; ++i) {
-      RETURN_IF_ERROR(session_->Run(slice_steps_));
-    }
-    accounting.us = 1e-3 * static_cast<double>(NowNs() - begin);
-    return absl::OkStatus();
-  };
-  CudaAccounting& timers = profile_.accounting.emplace_back();
-  timers.source = absl::StrFormat("timers around each call, %.0f ns of each",
-                                  1e3 * timed_->cost_us());
-  timed_->Reset();
-  RETURN_IF_ERROR(run(timers));
-  timers.calls = timed_->Stats();
-
-  CudaAccounting& cupti = profile_.accounting.emplace_back();
-  cupti.source = "CUPTI, which slows each call";
-  const auto counting = CuptiAccounting::Create();
-  if (!counting.ok()) {
-    cupti.note = std::string(counting.status().message());
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(run(cupti));
-  cupti.calls = (*counting)->Stats();
-  return absl::OkStatus();
 }
 
 void Profiler::MeasureRoofs() {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/cuda_call_stats.h"
 #include "runtime/dispatch_cost.h"
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
+#include "trainer/measure/cuda_accounting.h"
 #include "trainer/measure/statistics.h"
 #include "trainer/measure/trace_file.h"
 
@@ -39,15 +39,6 @@ struct ProfileRow {
   // 0: not counted.
   double gflops = 0, gbs = 0;
   double roofline = 0;  // share of what the roofs below allow
-};
-
-// What was asked of CUDA while steps ran undisturbed.
-struct CudaAccounting {
-  std::string source;  // "timers around each call", "CUPTI"
-  std::string note;    // why there is nothing; "": there is
-  std::vector<CudaCallStats> calls;
-  int64_t steps = 0;
-  double us = 0;  // of all these steps
 };
 
 struct Profile {

@@ -45,6 +45,19 @@ absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps) {
   return us.count() / static_cast<double>(steps);
 }
 
+absl::StatusOr<double> FastestStep(const RunSteps& run, double slice_us,
+                                   double total_us, int least) {
+  ASSIGN_OR_RETURN(double best, MicrosPerStep(run, 1));
+  double spent = 0;
+  for (int slice = 0; slice < least || spent < total_us; ++slice) {
+    const auto steps = static_cast<int64_t>(std::ceil(slice_us / best));
+    ASSIGN_OR_RETURN(const double us, MicrosPerStep(run, steps));
+    best = std::min(best, us);
+    spent += us * static_cast<double>(steps);
+  }
+  return best;
+}
+
 Timing::Timing(const std::vector<RunSteps>& ways, uint64_t seed)
     : random_(seed), retake_seconds_(kRetakeSeconds) {
   for (const RunSteps& run : ways) ways_.push_back({run, 1, {}});

@@ -19,6 +19,11 @@ using RunSteps = std::function<absl::Status(int64_t)>;
 // Microseconds per step. REQUIRES: steps >= 1.
 absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps);
 
+// Microseconds per step of the fastest of at least `least` slices, of some
+// `slice_us` each and `total_us` together.
+absl::StatusOr<double> FastestStep(const RunSteps& run, double slice_us,
+                                   double total_us, int least);
+
 // Takes samples of all ways in turn, each of at least ten milliseconds.
 class Timing {
  public:

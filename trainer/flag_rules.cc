@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/flag_rules.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status.h"
+
+namespace onestep {
+namespace {
+
+absl::Status CheckGpu(const Config& config, const FlagSet& flags) {
+  const std::vector<Device>& devices = config.devices;
+  if (config.compile.device == Device::kGpu ||
+      std::find(devices.begin(), devices.end(), Device::kGpu) !=
+          devices.end()) {
+    const CudaOptions& cuda = config.compile.cuda;
+    if (cuda.tier != CudaTier::kT0 ||
+        cuda.first_layer == CudaFirstLayer::kAuto) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        "--first-layer: want --tier t1, t2 or t3 with it, got t0");
+  }
+  for (const char* flag :
+       {"--math", "--tier", "--first-layer", "--steps-per-launch",
+        "--device-data", "--dump-cuda-graph"}) {
+    if (flags.Given(flag)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": want --device gpu with it, got cpu"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTogether(const Config& config, const FlagSet& flags) {
+  RETURN_IF_ERROR(CheckGpu(config, flags));
+  for (const char* flag : {"--momentum", "--nesterov"}) {
+    if (flags.Given(flag) &&
+        config.optimizer.kind != OptimizerKind::kMomentum) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": want --optimizer momentum with it, got ",
+                       NameOf(config.optimizer.kind)));
+    }
+  }
+  if (config.patience > 0 && config.validation == 0) {
+    return absl::InvalidArgumentError(
+        "--patience: want --validation above 0 with it, got 0");
+  }
+  if (config.verb == Verb::kProfile) {
+    // One step is looked at: nothing is timed to choose it.
+    if (config.input == InputMode::kAuto) {
+      return absl::InvalidArgumentError(
+          "--input: want dense or sparse with profile, got auto");
+    }
+    if (config.compare_fusion && config.input == InputMode::kSparse) {
+      return absl::InvalidArgumentError(
+          "--compare: want --input dense with it, got sparse, which is fused");
+    }
+    if (flags.Given("--fuse") && config.compare_fusion) {
+      return absl::InvalidArgumentError(
+          "--compare: want no --fuse with it, as it shows both");
+    }
+  }
+  if (flags.Given("--gate") && config.compare_file.empty()) {
+    return absl::InvalidArgumentError("--gate: want --compare FILE with it");
+  }
+  if (flags.Given("--trace-steps") && config.trace.empty()) {
+    return absl::InvalidArgumentError("--trace-steps: want --trace FILE");
+  }
+  if (config.force && config.out.empty()) {
+    return absl::InvalidArgumentError("--force: want --out DIR with it");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace onestep
