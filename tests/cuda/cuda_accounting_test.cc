@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
 #include "runtime/timed_cuda.h"
@@ -106,7 +107,10 @@ TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
     const bool nodes = tier == CudaTier::kT1;
     EXPECT_EQ(profile->rows.size(), nodes ? 5u : 1u);
     EXPECT_EQ(profile->steps >= 20, nodes);
-    EXPECT_EQ(profile->note.empty(), nodes) << profile->note;
+    // On a busy machine the note also says which samples were left out.
+    EXPECT_NE(absl::StrContains(profile->note, "a kernel runs whole steps"),
+              nodes)
+        << profile->note;
     EXPECT_THAT(ToText(*profile), testing::HasSubstr("calls of CUDA in "));
   }
 }
