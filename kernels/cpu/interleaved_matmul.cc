@@ -173,8 +173,9 @@ void Block(const InterleavedMatMulArgs& args, const float* a, Panel panel,
     panel.b_vec = panel.c_vec = panel.lanes = share * models;
     panel.models = models;
     HWY_ALIGN int32_t model_of_lane[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) {
-      model_of_lane[i] = static_cast<int32_t>(i % models);
+    for (int32_t i = 0, k = 0; i < kLanes; ++i) {
+      model_of_lane[i] = k;
+      k = k + 1 == models ? 0 : k + 1;
     }
     panel.model_of_lane = model_of_lane;
     Columns<true>(a, panel, Part(panel.lanes), c, rows, vecs,
