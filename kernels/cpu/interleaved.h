@@ -40,7 +40,8 @@ bool ModelsShareVector(int64_t models);
 void InterleavedTranspose(const float* x, float* y, int64_t rows, int64_t cols,
                           int64_t models);
 
-// Softmax cross-entropy with its gradient, as SoftmaxXentGradRows and SumRows;
+// Softmax cross-entropy with its gradient, as SoftmaxXentGradRows, SumRows and
+// ReduceRows;
 // labels and indices are shared by the models.
 struct InterleavedXentGradArgs {
   const float* logits;     // [rows,cols]
@@ -50,7 +51,10 @@ struct InterleavedXentGradArgs {
   float loss_alpha;
   float* dlogits;              // [rows,cols]; may be logits
   float *loss, *correct;       // sums over the rows
-  int64_t rows, cols, models;  // REQUIRES: cols <= kInterleavedCols
+  float* db;                   // [cols]: bias + those of dlogits; null: not
+  const float* bias;           // wanted. bias may be db, or null for zeros
+  int64_t rows, cols, models;  // REQUIRES: cols <= kInterleavedCols,
+                               // rows < 2^24
 };
 inline constexpr int64_t kInterleavedCols = 32;
 void InterleavedXentGrad(const InterleavedXentGradArgs& args,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "kernels/cpu/interleaved.h"
 #include "kernels/cpu/matmul.h"
@@ -42,18 +41,19 @@ struct Panel {
 template <int kRows, int kVecs, class Lanes>
 HWY_INLINE void FinishVector(const V (&sum)[kRows][kVecs], int v, Lanes lanes,
                              const Panel& panel, float* HWY_RESTRICT c) {
-  c += v * panel.c_vec;
+  const int64_t row = panel.c_row, at = v * panel.c_vec;
+  c += at;
   V y[kRows];
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) y[r] = sum[r][v];
   if (panel.add) {
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
-      y[r] = hn::Add(lanes.Load(c + r * panel.c_row), y[r]);
+      y[r] = hn::Add(lanes.Load(c + r * row), y[r]);
     }
   }
   if (panel.bias != nullptr) {
-    const V bias = lanes.Load(panel.bias + v * panel.c_vec);
+    const V bias = lanes.Load(panel.bias + at);
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) y[r] = hn::Add(y[r], bias);
   }
@@ -62,7 +62,7 @@ HWY_INLINE void FinishVector(const V (&sum)[kRows][kVecs], int v, Lanes lanes,
     for (int r = 0; r < kRows; ++r) y[r] = Relu(y[r]);
   }
   HWY_UNROLL(8)
-  for (int r = 0; r < kRows; ++r) lanes.Store(y[r], c + r * panel.c_row);
+  for (int r = 0; r < kRows; ++r) lanes.Store(y[r], c + r * row);
 }
 
 // c[kRows, kVecs vectors] (+)= a b. `kShare`: columns share a vector.
@@ -218,6 +218,18 @@ void InterleavedMatMul(const InterleavedMatMulArgs& args, int64_t begin,
   ActivationForward(args.act, c, c, (end - begin) * panel.c_row);
 }
 
+void InterleavedTranspose(const float* x, float* y, int64_t rows, int64_t cols,
+                          int64_t models) {
+  ForVectors(models, [=](int64_t k, auto lanes) HWY_ATTR {
+    for (int64_t c = 0; c < cols; ++c) {
+      for (int64_t r = 0; r < rows; ++r) {
+        lanes.Store(lanes.Load(x + (r * cols + c) * models + k),
+                    y + (c * rows + r) * models + k);
+      }
+    }
+  });
+}
+
 }  // namespace onestep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -225,6 +237,7 @@ HWY_AFTER_NAMESPACE();
 namespace onestep::cpu {
 
 HWY_EXPORT(InterleavedMatMul);
+HWY_EXPORT(InterleavedTranspose);
 HWY_EXPORT(ModelsShareVector);
 
 void InterleavedMatMul(const InterleavedMatMulArgs& args, int64_t row_begin,
@@ -238,13 +251,7 @@ bool ModelsShareVector(int64_t models) {
 
 void InterleavedTranspose(const float* x, float* y, int64_t rows, int64_t cols,
                           int64_t models) {
-  const size_t bytes = static_cast<size_t>(models) * sizeof(float);
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(y + (c * rows + r) * models, x + (r * cols + c) * models,
-                  bytes);
-    }
-  }
+  HWY_DYNAMIC_DISPATCH(InterleavedTranspose)(x, y, rows, cols, models);
 }
 
 }  // namespace onestep::cpu

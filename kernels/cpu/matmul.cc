@@ -40,7 +40,7 @@ HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
   if (!kAcross) return {64, rows < 8 ? kMaxVecs : few_vecs};
   // Where k is a short batch, wide tiles come to their end less often, and the
   // L1 cache holds more rows of a.
-  if (k > 128) return {16, few_vecs};
+  if (k > 128 || rows <= 8) return {16, few_vecs};
   return {k <= 40 ? 96 : 48, kMaxVecs};
 }
 

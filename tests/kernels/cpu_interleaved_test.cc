@@ -8,6 +8,7 @@
 #include "kernels/cpu/interleaved.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/rows.h"
 #include "tests/kernels/cpu_kernel_test.h"
 
 namespace onestep::cpu {
@@ -148,23 +149,36 @@ TEST_P(CpuInterleavedTest, XentGradGivesEveryModelItsOwnBits) {
         const Floats logits = z, alpha = Draw(1, models, 2);
         const Ints labels = RandomInts(99, static_cast<int32_t>(cols), 3);
         const Ints indices = RandomInts(rows, 99, 4);
-        Floats loss(models), correct(models);
-        const int32_t* const rows_of = rows % 2 == 0 ? nullptr : indices.data();
-        const InterleavedXentGradArgs args = {
-            z.data(), labels.data(), rows_of,     alpha.data(),
-            0.125f,   z.data(),      loss.data(), correct.data(),
-            rows,     cols,          models};
+        Floats loss(models), correct(models), db = Draw(cols, models, 5);
+        const Floats bias = db;
+        InterleavedXentGradArgs args = {};
+        args.logits = args.dlogits = z.data();
+        args.labels = labels.data();
+        args.indices = rows % 2 == 0 ? nullptr : indices.data();
+        args.alpha = alpha.data();
+        args.loss_alpha = 0.125f;
+        args.loss = loss.data();
+        args.correct = correct.data();
+        args.db = db.data();
+        const bool update = rows > 1;
+        args.bias = update ? db.data() : nullptr;
+        args.rows = rows;
+        args.cols = cols;
+        args.models = models;
         const int64_t split = models / 16 * 16;
         InterleavedXentGrad(args, 0, split);
         InterleavedXentGrad(args, split, models);
         for (int64_t k = 0; k < models; ++k) {
           Floats want = Of(logits, models, k), row_loss(rows), row_right(rows);
-          SoftmaxXentGradRows(want.data(), labels.data(), rows_of, alpha[k],
+          SoftmaxXentGradRows(want.data(), args.labels, args.indices, alpha[k],
                               want.data(), row_loss.data(), row_right.data(),
                               cols, 0, rows);
           ASSERT_NO_FATAL_FAILURE(ExpectBits(z, models, k, want));
           ASSERT_EQ(loss[k], SumRows(row_loss.data(), 0.125f, rows));
           ASSERT_EQ(correct[k], SumRows(row_right.data(), 1, rows));
+          Floats want_db = Of(bias, models, k);
+          ReduceRows(want.data(), want_db.data(), update, rows, cols, 0, cols);
+          ASSERT_NO_FATAL_FAILURE(ExpectBits(db, models, k, want_db));
         }
       }
     }
@@ -176,9 +190,10 @@ TEST_P(CpuInterleavedTest, ALogitThatIsNotFiniteSpoilsItsOwnModelAlone) {
   const Ints labels = {1};
   const Floats alpha = {1, 1, 1};
   Floats loss(3), correct(3);
-  InterleavedXentGrad({z.data(), labels.data(), nullptr, alpha.data(), 1,
-                       z.data(), loss.data(), correct.data(), 1, 2, 3},
-                      0, 3);
+  InterleavedXentGrad(
+      {z.data(), labels.data(), nullptr, alpha.data(), 1, z.data(), loss.data(),
+       correct.data(), nullptr, nullptr, 1, 2, 3},
+      0, 3);
   EXPECT_TRUE(std::isfinite(loss[0]));
   EXPECT_TRUE(std::isfinite(loss[1]));
   EXPECT_TRUE(std::isnan(loss[2]));
