@@ -48,14 +48,7 @@ class Localizer {
   Available& AvailableOf(Value v) { return available_[{v.node, v.index}]; }
 
   TensorType LocalType(TensorType type, const Placement& placement) const {
-    if (placement.kind == Placement::kSplit) {
-      int64_t& size = type.dims[placement.axis];
-      size = RangeOf(size, partition_.workers, worker_).size();
-    }
-    if (placement.kind == Placement::kModels) {
-      type.models = RangeOf(type.models, partition_.workers, worker_).size();
-    }
-    return type;
+    return PartOf(std::move(type), placement, partition_.workers, worker_);
   }
 
   absl::Status Emit(Node& node) {
@@ -239,6 +232,18 @@ std::string ExchangesText(const Graph& graph) {
 }
 
 }  // namespace
+
+TensorType PartOf(TensorType type, const Placement& placement, int workers,
+                  int worker) {
+  if (placement.kind == Placement::kSplit) {
+    int64_t& size = type.dims[placement.axis];
+    size = RangeOf(size, workers, worker).size();
+  }
+  if (placement.kind == Placement::kModels) {
+    type.models = RangeOf(type.models, workers, worker).size();
+  }
+  return type;
+}
 
 absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition) {
   std::vector<Graph> graphs;

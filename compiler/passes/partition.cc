@@ -36,13 +36,6 @@ double FlopsPerUs(OpKind kind) {
   }
 }
 
-// `share` of the node's work.
-double NodeUs(const Node& node, double share) {
-  const OpCost cost = CostOf(node);
-  return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
-                                    cost.bytes / kCacheBytesPerUs);
-}
-
 // Leaves are where they are wanted; a constant is everywhere.
 bool Chooses(const Node& node) {
   return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
@@ -406,32 +399,16 @@ int64_t WorkerRows(const Partition& partition, int64_t rows) {
   return rows;
 }
 
-// Every worker has its models and all that they share.
-absl::Status SpreadModels(Partition& partition, int64_t models) {
-  if (models < partition.workers) {
-    return absl::UnimplementedError(
-        absl::StrCat("dispatch single: want at least as many models as "
-                     "workers, got ",
-                     models, " models and ", partition.workers, " workers"));
-  }
-  const double share =
-      static_cast<double>(
-          RangeOf(models, partition.workers, partition.workers - 1).size()) /
-      static_cast<double>(models);
-  for (const auto& node : partition.graph.nodes()) {
-    const Placement home = ByModels(node->types[0]);
-    if (node->kind == OpKind::kParam) partition.homes[node->name()] = home;
-    if (!Chooses(*node)) continue;
-    partition.strategies[node.get()] = ByModels(*node);
-    partition.us += NodeUs(*node, home.kind == Placement::kModels ? share : 1);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 Range RangeOf(int64_t size, int workers, int worker) {
   return {size * worker / workers, size * (worker + 1) / workers};
+}
+
+double NodeUs(const Node& node, double share) {
+  const OpCost cost = CostOf(node);
+  return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
+                                    cost.bytes / kCacheBytesPerUs);
 }
 
 absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
@@ -452,9 +429,9 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
     if (partition.not_tiled.ok()) partition.graph = std::move(apart);
     if (!partition.not_tiled.ok()) tile_rows = 0;
   }
-  if (const int64_t models = ModelsOf(graph); models > 0) {
+  if (ModelsOf(graph) > 0) {
     partition.tile_rows = tile_rows;
-    RETURN_IF_ERROR(SpreadModels(partition, models));
+    RETURN_IF_ERROR(SpreadModels(partition));
     return partition;
   }
   const auto search_with = [&](int64_t rows_of_tile) -> absl::Status {
@@ -482,14 +459,7 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
 std::string Partition::ToString() const {
   std::string text;
   const auto line = [&](Node& node, int r, const Placement& placement) {
-    TensorType part = node.types[r];
-    if (placement.kind == Placement::kSplit) {
-      part.dims[placement.axis] =
-          RangeOf(part.dims[placement.axis], workers, 0).size();
-    }
-    if (placement.kind == Placement::kModels) {
-      part.models = RangeOf(part.models, workers, 0).size();
-    }
+    const TensorType part = PartOf(node.types[r], placement, workers, 0);
     std::string op = node.def().Has(kLeaf) ? "" : node.def().name;
     absl::StrAppendFormat(
         &text, "%-12s %-16s %-16s %-12s %s\n", graph.NameOf(node.result(r)), op,

@@ -20,6 +20,9 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 Range RangeOf(int64_t size, int workers, int worker);
+// The type of what worker w holds of a value so placed.
+TensorType PartOf(TensorType type, const Placement& placement, int workers,
+                  int worker);
 
 // How every node of `graph` is computed on W workers.
 struct Partition {
@@ -78,7 +81,14 @@ absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition);
 // Barriers of a step of a worker's program.
 int CountExchanges(const Graph& local);
 
-// ---- the parts, for tests --------------------------------------------------
+// ---- the parts --------------------------------------------------------------
+
+// What `share` of the node's work is predicted to take, in microseconds.
+double NodeUs(const Node& node, double share);
+
+// Fills in the partition of a graph of many models: each worker has a range of
+// them and all that they share.
+absl::Status SpreadModels(Partition& partition);
 
 // matmul {bias, activation} -> matmul, add_bias, activation.
 void UnfuseEpilogues(Graph& graph);
