@@ -113,10 +113,10 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
 absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
   const ScopedRange range("lower");
-  if (ModelsOf(graph) > 0) {
-    return absl::UnimplementedError("many models: cannot be lowered yet");
-  }
   if (options.device == Device::kGpu) {
+    if (ModelsOf(graph) > 0) {
+      return absl::UnimplementedError("device gpu: many models");
+    }
     return LowerGpu(graph, options, compiled);
   }
   switch (options.dispatch) {

@@ -41,20 +41,21 @@ void InterleavedTranspose(const float* x, float* y, int64_t rows, int64_t cols,
                           int64_t models);
 
 // Softmax cross-entropy with its gradient, as SoftmaxXentGradRows, SumRows and
-// ReduceRows;
-// labels and indices are shared by the models.
+// ReduceRows; labels and indices are shared by the models.
 struct InterleavedXentGradArgs {
   const float* logits;     // [rows,cols]
   const int32_t* labels;   // of row r: labels[indices[r]], or labels[r] when
   const int32_t* indices;  // this is null
   const float* alpha;      // of the gradient
   float loss_alpha;
-  float* dlogits;              // [rows,cols]; may be logits
-  float *loss, *correct;       // sums over the rows
-  float* db;                   // [cols]: bias + those of dlogits; null: not
-  const float* bias;           // wanted. bias may be db, or null for zeros
-  int64_t rows, cols, models;  // REQUIRES: cols <= kInterleavedCols,
-                               // rows < 2^24
+  float* dlogits;         // [rows,cols]; may be logits
+  float *loss, *correct;  // sums over the rows
+  // db[cols] = bias + sums of dlogits over the rows, unless it is null. bias
+  // may be db, or null: zeros.
+  float* db;
+  const float* bias;
+  // REQUIRES: cols <= kInterleavedCols; rows < 2^24, so that correct is exact.
+  int64_t rows, cols, models;
 };
 inline constexpr int64_t kInterleavedCols = 32;
 void InterleavedXentGrad(const InterleavedXentGradArgs& args,

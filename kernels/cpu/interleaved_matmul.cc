@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 
 #include "kernels/cpu/interleaved.h"
 #include "kernels/cpu/matmul.h"
