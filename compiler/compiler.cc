@@ -113,11 +113,11 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
 absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
   const ScopedRange range("lower");
-  if (ModelsOf(graph) > 0) {
-    return absl::UnimplementedError("many models: cannot be lowered yet");
-  }
   if (options.device == Device::kGpu) {
     return LowerGpu(graph, options, compiled);
+  }
+  if (ModelsOf(graph) > 0) {
+    return absl::UnimplementedError("many models: cannot be lowered yet");
   }
   switch (options.dispatch) {
     case Dispatch::kAuto:
