@@ -36,6 +36,11 @@ double FlopsPerUs(OpKind kind) {
   }
 }
 
+// Leaves are where they are wanted; a constant is everywhere.
+bool Chooses(const Node& node) {
+  return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
+}
+
 // Ways kept after each node.
 constexpr size_t kBeam = 400;
 
@@ -49,8 +54,10 @@ int FormOf(const Placement& p) {
       return 1;
     case Placement::kSplit:
       return 2 + p.axis;
+    case Placement::kModels:  // not searched for
+      break;
   }
-  return 0;
+  CHECK(false);
 }
 constexpr int kWhole = 0, kSum = 1, kAxis0 = 2;
 
@@ -148,11 +155,6 @@ class Search {
  private:
   int Id(Value v) const { return first_value_.at(v.node) + v.index; }
 
-  // Leaves are where they are wanted; a constant is everywhere.
-  static bool Chooses(const Node& node) {
-    return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
-  }
-
   void Step(int i) {
     Node* const node = graph_.nodes()[i].get();
     std::vector<State> next;
@@ -239,12 +241,6 @@ class Search {
       share = std::min(share, share_of(strategy.results[i], *out[i]));
     }
     return share;
-  }
-
-  static double NodeUs(const Node& node, double share) {
-    const OpCost cost = CostOf(node);
-    return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
-                                      cost.bytes / kCacheBytesPerUs);
   }
 
   // Whether `value` is made tile after tile: then its rows are never all there
@@ -366,14 +362,15 @@ int64_t GatheredRows(const Graph& graph) {
   return 0;
 }
 
-// Bytes that a row has of the widest value made row by row.
+// Bytes that a row has, of one model, of the widest value made row by row: a
+// model of many is cut in the tiles that it has alone.
 int64_t RowBytes(const Graph& graph, int64_t rows) {
   int64_t bytes = 0;
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     for (const TensorType& t : node->types) {
       if (t.rank() == 2 && t.dims[0] == rows) {
-        bytes = std::max(bytes, t.bytes() / rows);
+        bytes = std::max(bytes, t.num_elements() / rows * DTypeBytes(t.dtype));
       }
     }
   }
@@ -408,6 +405,12 @@ Range RangeOf(int64_t size, int workers, int worker) {
   return {size * worker / workers, size * (worker + 1) / workers};
 }
 
+double NodeUs(const Node& node, double share) {
+  const OpCost cost = CostOf(node);
+  return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
+                                    cost.bytes / kCacheBytesPerUs);
+}
+
 absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
                                          const PartitionOptions& options) {
   CHECK(workers >= 1);
@@ -425,6 +428,11 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
     partition.not_tiled = TileRows(trial, tile_rows);
     if (partition.not_tiled.ok()) partition.graph = std::move(apart);
     if (!partition.not_tiled.ok()) tile_rows = 0;
+  }
+  if (ModelsOf(graph) > 0) {
+    partition.tile_rows = tile_rows;
+    RETURN_IF_ERROR(SpreadModels(partition));
+    return partition;
   }
   const auto search_with = [&](int64_t rows_of_tile) -> absl::Status {
     const int64_t tiles =
@@ -451,11 +459,7 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
 std::string Partition::ToString() const {
   std::string text;
   const auto line = [&](Node& node, int r, const Placement& placement) {
-    TensorType part = node.types[r];
-    if (placement.kind == Placement::kSplit) {
-      part.dims[placement.axis] =
-          RangeOf(part.dims[placement.axis], workers, 0).size();
-    }
+    const TensorType part = PartOf(node.types[r], placement, workers, 0);
     std::string op = node.def().Has(kLeaf) ? "" : node.def().name;
     absl::StrAppendFormat(
         &text, "%-12s %-16s %-16s %-12s %s\n", graph.NameOf(node.result(r)), op,

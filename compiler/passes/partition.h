@@ -20,6 +20,9 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 Range RangeOf(int64_t size, int workers, int worker);
+// The type of what worker w holds of a value so placed.
+TensorType PartOf(TensorType type, const Placement& placement, int workers,
+                  int worker);
 
 // How every node of `graph` is computed on W workers.
 struct Partition {
@@ -30,7 +33,8 @@ struct Partition {
   Graph graph;
   // By node of `graph`; empty for leaves.
   std::map<const Node*, Strategy> strategies;
-  // Where a param lives between steps; inputs are shared.
+  // Where a param lives between steps; inputs are shared, but for those that
+  // each model has its own of.
   std::map<std::string, Placement> homes;
   // Rows of the tiles that a worker's batch is cut into, one after the other;
   // x is then fetched once and used while it is in cache. 0: not cut.
@@ -58,7 +62,9 @@ struct PartitionOptions {
 // Finds the placements with the least predicted time: what is exchanged, how
 // often workers wait for each other, and the largest share of the work that
 // one of them has. Searches node by node, keeping the best few hundred ways;
-// cuts the batch in row tiles where it is too large for the cache.
+// cuts the batch in row tiles where it is too large for the cache. A graph of
+// many models is not searched: each worker has a range of the models, and
+// nothing is exchanged; Unimplemented when there are fewer than workers.
 //
 // REQUIRES: a verified graph; workers >= 1.
 absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
@@ -75,7 +81,14 @@ absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition);
 // Barriers of a step of a worker's program.
 int CountExchanges(const Graph& local);
 
-// ---- the parts, for tests --------------------------------------------------
+// ---- the parts --------------------------------------------------------------
+
+// What `share` of the node's work is predicted to take, in microseconds.
+double NodeUs(const Node& node, double share);
+
+// Fills in the partition of a graph of many models: each worker has a range of
+// them and all that they share.
+absl::Status SpreadModels(Partition& partition);
 
 // matmul {bias, activation} -> matmul, add_bias, activation.
 void UnfuseEpilogues(Graph& graph);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -71,7 +72,8 @@ struct Step {
   std::vector<Tensor> params, state;
   std::vector<uint8_t> images;
   std::vector<int32_t> labels, indices;
-  float lr = 0.01f, count = 1;
+  std::vector<float> lr;
+  float count = 1;
 
   Executable& executable() { return *compiled.executable; }
 };
@@ -88,6 +90,13 @@ Step MakeStep(const CompileOptions& options, OptimizerKind kind) {
           .value();
   step.params = InitParams(model, Init::kHe, 1).value();
   step.state = InitOptimizerState(model, optimizer).value();
+  const int64_t models = std::max<int64_t>(1, options.vectorize.models);
+  for (std::vector<Tensor>* tensors : {&step.params, &step.state}) {
+    for (Tensor& t : *tensors) {
+      if (models > 1) t.data = *Buffer::Create(models * t.data.bytes());
+    }
+  }
+  step.lr.assign(models, 0.01f);
   step.images.assign(kRows * 20, 7);
   step.labels.assign(kRows, 3);
   step.indices.resize(kBatch);
@@ -103,7 +112,7 @@ void BindAll(Step& step) {
   ASSERT_OK(e.Bind("images", step.images.data()));
   ASSERT_OK(e.Bind("labels", step.labels.data()));
   ASSERT_OK(e.Bind("indices", step.indices.data()));
-  ASSERT_OK(e.Bind("lr", &step.lr));
+  ASSERT_OK(e.Bind("lr", step.lr.data()));
   if (step.compiled.graph.FindLeaf("step") != nullptr) {
     ASSERT_OK(e.Bind("step", &step.count));
   }
@@ -151,6 +160,18 @@ TEST(AllocationTest, OurCodeAllocatesNothingInAStep) {
                       (kind == OptimizerKind::kSgd ? ", sgd" : ", adam"));
       }
     }
+  }
+}
+
+// Unfused, so that some ops are done one model after the other.
+TEST(AllocationTest, AStepOfManyModelsAllocatesNothing) {
+  for (const bool fuse : {false, true}) {
+    CompileOptions options;
+    options.fuse = fuse;
+    options.vectorize.models = 3;
+    Step step = MakeStep(options, OptimizerKind::kAdam);
+    BindAll(step);
+    ExpectNoneOfOurs(step, fuse ? "3 models, fused" : "3 models, unfused");
   }
 }
 
