@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -213,14 +214,12 @@ TEST_P(BundleEngineTest, WithAnyNumberOfWorkers) {
 
 TEST_P(BundleEngineTest, WithTrialsOfOtherKindsInAnyOrder) {
   std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  for (Trial& trial : trials) {
-    Trial other = trial;
+  for (Trial other : Five(OptimizerKind::kSgd)) {
     other.index += 5;
     other.model.widths = {30, 7, 6, 4};
     other.batch = other.index % 2 == 0 ? 16 : 300;  // 300: all rows are a tail
     other.optimizer.weight_decay = 0.02f;
     trials.push_back(other);
-    if (trials.size() == 10) break;
   }
   std::reverse(trials.begin(), trials.end());
   ExpectAllLikeAlone(Options(GetParam(), InputMode::kDense, 2), trials);
