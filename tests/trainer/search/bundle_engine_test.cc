@@ -350,7 +350,7 @@ TEST(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
   trials.back().batch = 16;
   const std::unique_ptr<TrialEngine> engine =
       EngineFor(Options(Grouping::kAuto, InputMode::kDense, 2), trials);
-  EXPECT_OK(engine->RunEpoch(1, Continue).status());
+  ASSERT_OK(engine->RunEpoch(1, Continue).status());
   const std::vector<GroupReport> groups = engine->Groups();
   ASSERT_EQ(groups.size(), 2);
   EXPECT_EQ(groups[0].kind, "30-9-4, batch 8, sgd");
@@ -376,7 +376,7 @@ TEST(BundleEngineWayTest, AutoSaysWhichInputItTook) {
                        engine->RunEpoch(1, Continue));
   const std::string kind = engine->Groups()[0].kind;
   const bool sparse = kind == "30-9-4, batch 8, sgd, sparse input";
-  if (!sparse) EXPECT_EQ(kind, "30-9-4, batch 8, sgd");
+  EXPECT_TRUE(sparse || kind == "30-9-4, batch 8, sgd") << kind;
   for (const EpochOutcome& outcome : outcomes) {
     ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
   }
@@ -387,7 +387,7 @@ TEST(BundleEngineWayTest, ForcedWaysAreNotTimed) {
     const std::unique_ptr<TrialEngine> engine =
         EngineFor(Options(grouping, InputMode::kSparse, 1),
                   Five(OptimizerKind::kMomentum));
-    EXPECT_OK(engine->RunEpoch(1, Continue).status());
+    ASSERT_OK(engine->RunEpoch(1, Continue).status());
     const GroupReport group = engine->Groups()[0];
     EXPECT_EQ(group.kind, "30-9-4, batch 8, momentum, sparse input");
     EXPECT_EQ(group.way, grouping == Grouping::kVector ? "vector" : "loop");
