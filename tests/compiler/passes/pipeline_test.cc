@@ -230,10 +230,10 @@ TEST(PipelineTest, DumpsRefusalsAsCommentsThatParse) {
   Graph graph = MakeMlp({.update = OpKind::kMomentumUpdate});
   const std::string dir = FreshDir();
   ASSERT_OK(RunPipeline(graph, {.dump_dir = dir}));
-  const std::string text = ReadFile(dir + "/04-fold-learning-rate.txt");
+  const std::string text = ReadFile(dir + "/05-fold-learning-rate.txt");
   EXPECT_THAT(text, HasSubstr("# fold %"));
   EXPECT_OK(ParseGraph(text));
-  const std::string fused = ReadFile(dir + "/07-fuse-bias-activation.txt");
+  const std::string fused = ReadFile(dir + "/08-fuse-bias-activation.txt");
   EXPECT_THAT(fused, HasSubstr("# matmul + add_bias + relu"));
   EXPECT_OK(ParseGraph(fused));
 }
