@@ -75,18 +75,20 @@ absl::StatusOr<Bundle> Bundle::Create(const RowPlan& plan,
 }
 
 void Bundle::Copy(bool in) {
-  if (own_.empty()) return;
   const int64_t models = this->models();
-  for (int64_t lane = 0; lane < models; ++lane) {
-    const std::vector<Tensor*> tensors = TensorsOf(*trials_[lane]);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      float* const theirs = tensors[i]->data.as<float>();
-      const int64_t n = tensors[i]->num_elements();
-      const int64_t stride = models_innermost_ ? models : 1;
-      float* const ours =
-          own_[i].as<float>() + (models_innermost_ ? lane : lane * n);
-      for (int64_t e = 0; e < n; ++e) {
-        (in ? ours[e * stride] : theirs[e]) = in ? theirs[e] : ours[e * stride];
+  std::vector<std::vector<Tensor*>> tensors;
+  for (TrialState* const trial : trials_) tensors.push_back(TensorsOf(*trial));
+  for (size_t i = 0; i < own_.size(); ++i) {
+    float* const ours = own_[i].as<float>();
+    const int64_t n = tensors[0][i]->num_elements();
+    std::vector<float*> theirs;
+    for (const auto& of_trial : tensors) {
+      theirs.push_back(of_trial[i]->data.as<float>());
+    }
+    for (int64_t e = 0; e < n; ++e) {
+      for (int64_t lane = 0; lane < models; ++lane) {
+        float& our = ours[models_innermost_ ? e * models + lane : lane * n + e];
+        (in ? our : theirs[lane][e]) = in ? theirs[lane][e] : our;
       }
     }
   }

@@ -147,6 +147,7 @@ std::string BundleEngine::InputKey(const std::string& name) const {
   json["density"] = absl::StrFormat("%.3f", density_);
   json["workers"] = team_->workers();
   json["group"] = static_cast<int>(options_.grouping);
+  json["disable_pass"] = options_.compile.disabled_passes;
   return json.dump();
 }
 
