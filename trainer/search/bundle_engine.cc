@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 // each block copies the weights.
 constexpr double kBlockUs = 2e3;
 constexpr double kGpuBlockUs = 50e3;
-// More models in a step are no faster, and their weights leave the caches.
+// Two of the widest vectors; the weights of more models leave the caches.
 constexpr int64_t kMostModels = 32;
 
 CompileOptions ProgramOptions(const EngineOptions& options) {
