@@ -114,13 +114,7 @@ absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
   const ScopedRange range("lower");
   if (options.device == Device::kGpu) {
-    if (ModelsOf(graph) > 0) {
-      return absl::UnimplementedError("device gpu: many models");
-    }
     return LowerGpu(graph, options, compiled);
-  }
-  if (ModelsOf(graph) > 0) {
-    return absl::UnimplementedError("many models: cannot be lowered yet");
   }
   switch (options.dispatch) {
     case Dispatch::kAuto:
