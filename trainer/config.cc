@@ -167,6 +167,7 @@ nlohmann::ordered_json ConfigToJson(const Config& config) {
   json["epochs"] = config.epochs;
   json["patience"] = config.patience;
   json["seed"] = config.seed;
+  json["shuffle_seed"] = config.shuffle_seed.value_or(config.seed);
   json["device"] = NameOf(config.compile.device);
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);

@@ -3,6 +3,7 @@
 #define ONESTEP_TRAINER_CONFIG_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct Config {
   int64_t epochs = 5;
   int64_t patience = 0;  // epochs; 0: train them all
   uint64_t seed = 1;
+  std::optional<uint64_t> shuffle_seed;  // of the rows' order; none: seed
 
   CompileOptions compile;  // threads: a number, whatever threads_auto says
   bool threads_auto = true;

@@ -145,11 +145,9 @@ void Flags::AddModel() {
   flags_.Choice("--loss", &config_.model.loss, "What is minimised");
   if (!IsOneOf({Verb::kTrain, Verb::kSweep})) return;
   flags_.Choice("--init", &config_.init, "How weights are drawn");
-  flags_.Value("--seed", "N", "Of weights and shuffling [1]",
-               [this](const std::string& text) -> absl::Status {
-                 ASSIGN_OR_RETURN(config_.seed, ParseUnsigned(text));
-                 return absl::OkStatus();
-               });
+  flags_.Unsigned("--seed", &config_.seed, "Of weights and shuffling [1]");
+  flags_.Unsigned("--shuffle-seed", &config_.shuffle_seed,
+                  "Of shuffling alone [--seed]");
 }
 
 void Flags::AddOptimizer() {
