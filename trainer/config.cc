@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/config.h"
 
-#include <charconv>
-#include <iterator>
-#include <system_error>
-
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "trainer/numbers.h"
 
 namespace onestep {
-namespace {
-
-// The double that is printed as the float is: 0.9f as 0.9.
-double AsWritten(float value) {
-  char text[32];
-  double wide = value;
-  const auto [end, error] = std::to_chars(text, std::end(text), value);
-  if (error == std::errc()) std::from_chars(text, end, wide);
-  return wide;
-}
-
-}  // namespace
 
 template <>
 const std::vector<Named<bool>>& Names() {
