@@ -18,12 +18,15 @@ function legend(entries) {
                                  "aria-hidden": true}, sample), name)));
 }
 
-// The entries of series, in their looks.
-const seriesEntries = (series) => series.map(({name}, i) => [
-  seriesClass(i), name,
+// The entries of series in looks of their own.
+const seriesEntries = (series) => series.map(({name, cls = ""}, i) => [
+  `${seriesClass(i)} ${cls}`, name,
   [svg("path", {class: "line", d: "M1 7H29"}),
    svg("g", {transform: "translate(15 7)"}, mark(i))]]);
 const cross = () => svg("path", {class: "cross", d: "M-5-5L5 5M-5 5L5-5"});
+
+const box = () => svg("rect", {class: "bar", x: 1, y: 1, width: 28,
+                               height: 12});
 
 // Text in SVG.
 const text = (x, y, cls, content, anchor = null) =>

@@ -5,8 +5,7 @@
 const PHASES = ["forward", "loss", "backward", "update"];
 
 function phaseLegend(names = [...PHASES, "overhead"]) {
-  const box = svg("rect", {class: "bar", x: 1, y: 1, width: 28, height: 12});
-  return legend(names.map((name) => [name, name, box.cloneNode()]));
+  return legend(names.map((name) => [name, name, box()]));
 }
 
 // ---- training ----

@@ -28,30 +28,39 @@ function nameOf(trial, {varied}) {
       (values.length === 0 ? "" : ` (${values.join(", ")})`);
 }
 
-// Looks by the first column that has some values only, a seed's last of all.
-function looksOf(report, except) {
-  const keys = report.varied.filter((key) => key !== except && key !== "seed");
-  for (const key of [...keys, "seed"]) {
-    const values = valuesOf(report.trials, key);
-    if (report.varied.includes(key) && values.length <= MOST_LOOKS) {
-      return {look: (trial) => values.indexOf(trial[key]),
-              name: (trial) => `${column(key)} ${valueText(trial[key])}`,
-              names: values.map((v) => `${column(key)} ${valueText(v)}`)};
-    }
+// The values of a column as a few classes [name, whether a value is of it], of
+// many learning rates the powers of ten. Null: there are too many.
+function classesOf(trials, key) {
+  const values = valuesOf(trials, key);
+  if (values.length <= MOST_LOOKS) {
+    return values.map((value) => [valueText(value), (v) => v === value]);
   }
-  return {look: () => 0, name: () => "trial", names: ["trial"]};
+  if (key !== "lr") return null;
+  const power = (lr) => Math.floor(Math.log10(lr) + 1e-9);
+  const powers = [...new Set(values.map(power))];
+  return powers.length > MOST_LOOKS ? null : powers.map((p) => [
+    `from ${Number(`1e${p}`)}`, (lr) => power(lr) === p]);
 }
 
-function entriesOf(looks, report) {
-  const sample = (content) =>
-      svg("g", {transform: "translate(15 7)"}, content);
-  return [
-    ...seriesEntries(looks.names.map((name) => ({name}))),
-    has(report.best) ? ["best", "the best", sample(
-        svg("path", {class: "line", d: "M-14 0H14"}))] : null,
-    report.trials.some(diverged) ? ["", "diverged", sample(cross())] : null]
-      .filter(Boolean);
+// Looks by the first column of few classes; lr tells most, a seed least.
+function looksOf(report, except) {
+  const keys = ["lr", ...report.varied.filter((key) => key !== "seed"), "seed"];
+  for (const key of keys) {
+    const classes = key !== except && report.varied.includes(key)
+        ? classesOf(report.trials, key) : null;
+    if (classes !== null) {
+      return {look: (trial) => classes.findIndex(([, is]) => is(trial[key])),
+              names: classes.map(([name]) => `${column(key)} ${name}`)};
+    }
+  }
+  return {look: () => 0, names: ["trial"]};
 }
+
+const looksEntries = (looks, cls) => seriesEntries(
+    looks.names.map((name) => ({name, cls})));
+const divergedEntries = ({trials}) => trials.some(diverged)
+    ? [["", "diverged", svg("g", {transform: "translate(15 7)"}, cross())]]
+    : [];
 
 // ---- losses ----
 
@@ -80,6 +89,10 @@ const clippedNote = (axis, losses) => {
       ? `Losses above ${number(top)} are drawn at the top.` : null;
 };
 
+const shownText = ({trials, all_trials}) => trials.length < all_trials
+    ? `the best ${number(trials.length)} of ${number(all_trials)} trials`
+    : "each trial";
+
 // A trial's losses; where it diverged, an infinite one in the epoch after.
 function lossPoints(trial, report) {
   const field = lossField(report);
@@ -95,7 +108,7 @@ function lossPoints(trial, report) {
   return points;
 }
 
-const lossChart = (report) => {
+function lossChart(report) {
   const looks = looksOf(report);
   const many = report.trials.length > 12 ? "many" : "";
   // The best is drawn above the others.
@@ -106,12 +119,12 @@ const lossChart = (report) => {
   const points = series.flatMap((s) => s.points);
   const losses = points.map((p) => p.y);
   const axis = lossAxis(lossName(report), losses);
-  if (axis === null) return html("p", {}, "No trial has a finite loss.");
-  const title = `${capital(lossName(report))} of every trial by epoch`;
+  if (axis === null) return null;
+  const title = `${capital(lossName(report))} by epoch`;
   const stride = report.epoch_stride;
   return lineChart(
       {id: "fig-loss", title, notes: [
-        clippedNote(axis, losses),
+        `A line for ${shownText(report)}.`, clippedNote(axis, losses),
         stride > 1 ? `One epoch in ${stride} is shown.` : null]},
       series,
       {title: "epoch", format: number,
@@ -129,8 +142,11 @@ const lossChart = (report) => {
          (row) => percent(row.validation_accuracy, 2), true]],
       report.trials.flatMap((trial) => trial.epochs.map(
           (epoch) => ({trial, ...epoch})))),
-      [], entriesOf(looks, report));
-};
+      [], [
+        ...looksEntries(looks), ...divergedEntries(report),
+        ...has(report.best) ? [["best", "the best", svg(
+            "path", {class: "line", d: "M1 7H29"})]] : []]);
+}
 
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
@@ -139,7 +155,7 @@ const capital = (words) => words[0].toUpperCase() + words.slice(1);
 const lrTicks = (values) => values.length <= 8
     ? values : logTicks(values[0], values.at(-1));
 
-const lrChart = (report) => {
+function lrChart(report) {
   if (!report.varied.includes("lr")) return null;
   const looks = looksOf(report, "lr");
   const field = lossField(report);
@@ -166,8 +182,8 @@ const lrChart = (report) => {
       {title: "lr", ticks: lrTicks(valuesOf(shown, "lr")), format: valueText,
        log: true},
       axis, table(title, trialColumns(report), shown), [],
-      entriesOf(looks, {...report, best: null}));
-};
+      [...looksEntries(looks, "scatter"), ...divergedEntries(report)]);
+}
 
 // ---- the table ----
 
@@ -175,7 +191,7 @@ const lrChart = (report) => {
 const trialColumns = (report) => [
   ["Trial", (t) => String(t.index), true, (t) => t.index],
   ...report.varied.map((key) => [
-    capital(column(key)), (t) => valueText(t[key]),
+    column(key), (t) => valueText(t[key]),
     typeof report.trials[0][key] === "number", (t) => t[key]]),
   ["Epochs", (t) => number(t.epochs_done), true, (t) => t.epochs_done],
   ["Loss", (t) => number(last(t)?.loss), true, (t) => last(t)?.loss],
@@ -212,11 +228,8 @@ function sortable(id, caption, columns, rows) {
 }
 
 const trialsSection = (report) => section("trials", "Trials",
-    html("p", {}, report.all_trials > report.trials.length
-        ? `The best ${number(report.trials.length)} of ` +
-              `${number(report.all_trials)} trials, the best first.`
-        : "The best first.",
-        " A column's head sorts by it."),
+    html("p", {}, `A row for ${shownText(report)}, the best first; a ` +
+        "column's head sorts by it."),
     sortable("trials-table", "Trials", trialColumns(report), report.trials));
 
 // ---- how they were run ----
@@ -232,8 +245,7 @@ const GROUP_COLUMNS = [
 const groupBars = (group) => [["vector", group.vector_us],
                               ["loop", group.loop_us]]
     .filter(([, us]) => has(us)).map(([way, us], i) => ({
-      name: i === 0 ? group.kind : "",
-      aside: way + (way === group.way ? ", chosen" : ""),
+      name: i === 0 ? group.kind : "", aside: way,
       text: micros(us), space: way === "loop" ? 8 : 0,
       parts: [{name: way, value: us,
                cls: way === group.way ? "color0" : "color5",
@@ -250,7 +262,8 @@ function groupsSection({groups}) {
       bars.length === 0 ? table("Kinds of trials", GROUP_COLUMNS, groups)
           : barChart({id: "fig-groups", title, open: "", notes: [
               "All workers' time for one step of one model, measured."]},
-              null, bars, {title: "µs", format: number},
+              legend([["color0", "chosen", box()], ["color5", "not", box()]]),
+              bars, {title: "µs", format: number},
               table(title, GROUP_COLUMNS, groups)));
 }
 
