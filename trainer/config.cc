@@ -21,7 +21,8 @@ const std::vector<Named<Verb>>& Names() {
       {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
       {"bench", Verb::kBench},     {"info", Verb::kInfo},
       {"probe", Verb::kProbe},     {"profile", Verb::kProfile},
-      {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise}};
+      {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise},
+      {"search", Verb::kSearch}};
   return names;
 }
 
@@ -146,6 +147,36 @@ const std::vector<Named<CudaFirstLayer>>& Names() {
   return names;
 }
 
+template <>
+const std::vector<Named<Sample>>& Names() {
+  static const std::vector<Named<Sample>> names = {{"grid", Sample::kGrid},
+                                                   {"random", Sample::kRandom}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Grouping>>& Names() {
+  static const std::vector<Named<Grouping>> names = {
+      {"auto", Grouping::kAuto},
+      {"vector", Grouping::kVector},
+      {"loop", Grouping::kLoop}};
+  return names;
+}
+
+template <>
+const std::vector<Named<EarlyStop>>& Names() {
+  static const std::vector<Named<EarlyStop>> names = {
+      {"none", EarlyStop::kNone}, {"asha", EarlyStop::kAsha}};
+  return names;
+}
+
+template <>
+const std::vector<Named<SearchMetric>>& Names() {
+  static const std::vector<Named<SearchMetric>> names = {
+      {"loss", SearchMetric::kLoss}, {"accuracy", SearchMetric::kAccuracy}};
+  return names;
+}
+
 nlohmann::ordered_json ConfigToJson(const Config& config) {
   nlohmann::ordered_json json;
   json["data"] = config.data;
@@ -191,10 +222,9 @@ nlohmann::ordered_json ConfigToJson(const Config& config) {
   return json;
 }
 
-std::string ConfigTable(const Config& config) {
+std::string FlagTable(const nlohmann::ordered_json& flags) {
   std::string table;
-  const nlohmann::ordered_json json = ConfigToJson(config);
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& [key, value] : flags.items()) {
     std::string text =
         value.is_string() ? value.get<std::string>()
         : value.is_array()
@@ -204,6 +234,10 @@ std::string ConfigTable(const Config& config) {
     absl::StrAppendFormat(&table, "  %-13s %s\n", key, text);
   }
   return table;
+}
+
+std::string ConfigTable(const Config& config) {
+  return FlagTable(ConfigToJson(config));
 }
 
 }  // namespace onestep

@@ -12,12 +12,6 @@
 namespace onestep {
 namespace {
 
-bool HasEnded(const TrialResult& result) {
-  return result.status == TrialStatus::kFinished ||
-         result.status == TrialStatus::kStopped ||
-         result.status == TrialStatus::kDiverged;
-}
-
 absl::Status Keep(int64_t trial, const std::vector<Tensor>& params,
                   KeptModel& kept) {
   kept.params.clear();
@@ -195,6 +189,12 @@ bool Search::IsOver() {
 
 }  // namespace
 
+bool HasEnded(const TrialResult& result) {
+  return result.status == TrialStatus::kFinished ||
+         result.status == TrialStatus::kStopped ||
+         result.status == TrialStatus::kDiverged;
+}
+
 int64_t BestTrial(const std::vector<TrialResult>& results, SearchMetric metric,
                   bool ended_alone) {
   int64_t best = -1;
@@ -212,7 +212,7 @@ int64_t BestTrial(const std::vector<TrialResult>& results, SearchMetric metric,
   return best;
 }
 
-absl::StatusOr<SearchOutcome> RunSearch(const SearchOptions& options,
+absl::StatusOr<SearchOutcome> RunTrials(const SearchOptions& options,
                                         std::vector<TrialResult> results,
                                         TrialEngine& engine,
                                         SearchWatcher& watcher,

@@ -35,6 +35,7 @@ struct KeptModel {
 // first and trains the second again.
 struct KeptModels {
   KeptModel ended, training;
+  KeptModel& best() { return training.trial >= 0 ? training : ended; }
   const KeptModel& best() const {
     return training.trial >= 0 ? training : ended;
   }
@@ -53,6 +54,9 @@ class SearchWatcher {
                                const KeptModels& models) = 0;
 };
 
+// Finished, stopped or diverged.
+bool HasEnded(const TrialResult& result);
+
 // The trial with the best last epoch, of those that did not diverge and whose
 // validation loss is finite: of all, or of those alone that ended. -1: none.
 int64_t BestTrial(const std::vector<TrialResult>& results, SearchMetric metric,
@@ -65,7 +69,7 @@ int64_t BestTrial(const std::vector<TrialResult>& results, SearchMetric metric,
 // kept of an earlier run, and then of this one.
 //
 // Fails as engine and watcher fail. REQUIRES: results[i] has index i.
-absl::StatusOr<SearchOutcome> RunSearch(const SearchOptions& options,
+absl::StatusOr<SearchOutcome> RunTrials(const SearchOptions& options,
                                         std::vector<TrialResult> results,
                                         TrialEngine& engine,
                                         SearchWatcher& watcher,

@@ -21,7 +21,7 @@ struct SearchConfig {
   SearchSpace space;
   Sample sample = Sample::kGrid;
   int64_t trials = 0;    // of kRandom
-  int64_t parallel = 0;  // trials of a wave; 0: see DefaultParallel
+  int64_t parallel = 0;  // trials of a wave; 0: by the machine
   Grouping group = Grouping::kAuto;
   SearchMetric metric = SearchMetric::kLoss;
   EarlyStop early_stop = EarlyStop::kNone;

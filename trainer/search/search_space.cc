@@ -9,15 +9,16 @@
 #include <set>
 #include <tuple>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
 #include "runtime/status.h"
 #include "trainer/config.h"
 #include "trainer/data/random.h"
 #include "trainer/numbers.h"
+#include "trainer/search/trial_columns.h"
 
 namespace onestep {
 namespace {
@@ -280,21 +281,14 @@ std::vector<std::pair<std::string, std::string>> SpaceText(
 
 std::vector<std::string> VariedFlags(const std::vector<Trial>& trials) {
   std::vector<std::string> flags;
-  const auto add = [&](const char* flag, const auto& value) {
-    if (std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-          return value(trial) != value(trials[0]);
-        })) {
-      flags.push_back(flag);
+  for (const std::string& column : TrialColumns()) {
+    std::set<nlohmann::ordered_json> values;
+    for (const Trial& trial : trials) {
+      values.insert(ColumnValue(trial, column));
     }
-  };
-  add("hidden", [](const Trial& t) { return t.model.widths; });
-  add("batch", [](const Trial& t) { return t.batch; });
-  add("optimizer", [](const Trial& t) { return t.optimizer.kind; });
-  add("activation", [](const Trial& t) { return t.model.activation; });
-  add("lr", [](const Trial& t) { return t.lr; });
-  add("momentum", [](const Trial& t) { return t.optimizer.momentum; });
-  add("weight-decay", [](const Trial& t) { return t.optimizer.weight_decay; });
-  add("seed", [](const Trial& t) { return t.seed; });
+    values.erase(nullptr);  // where a trial has no such flag
+    if (values.size() > 1) flags.push_back(column);
+  }
   return flags;
 }
 

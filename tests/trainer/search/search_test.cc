@@ -115,7 +115,7 @@ class SearchTest : public testing::Test {
  protected:
   SearchOutcome Run(std::vector<TrialResult> results, SearchWatcher& watcher) {
     auto outcome =
-        RunSearch(options_, std::move(results), engine_, watcher, models_);
+        RunTrials(options_, std::move(results), engine_, watcher, models_);
     EXPECT_OK(outcome);
     EXPECT_THAT(engine_.running, IsEmpty());
     return outcome.ok() ? *std::move(outcome) : SearchOutcome();
@@ -252,7 +252,7 @@ TEST_F(SearchTest, AnErrorOfTheWatcherEndsTheSearch) {
       return absl::FailedPreconditionError("disk full");
     }
   } watcher;
-  EXPECT_THAT(RunSearch(options_, Trials(2), engine_, watcher, models_),
+  EXPECT_THAT(RunTrials(options_, Trials(2), engine_, watcher, models_),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        testing::HasSubstr("disk full")));
 }
