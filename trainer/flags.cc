@@ -47,8 +47,7 @@ constexpr char kUsage[] =
     "the machine\n"
     "  trainer profile|sweep|advise [flags]       where the time goes; which "
     "batch; which flags\n"
-    "  trainer search [flags]                     train many models, find the "
-    "best\n"
+    "  trainer search [flags]                     find the best of many\n"
     "  trainer probe [--json]                     what a GPU's launches "
     "cost\n"
     "  trainer VERB --help                        the flags of a verb\n";
@@ -447,9 +446,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
                    flags_.Parse(std::move(args), NameOf(config_.verb)));
   if (!text.empty()) return CommandLine{config_, std::move(text)};
   RETURN_IF_ERROR(CheckFiles());
-  if (config_.verb == Verb::kSearch) {
-    RETURN_IF_ERROR(SettleSearch(config_, flags_));
-  }
+  RETURN_IF_ERROR(SettleSearch(config_, flags_));
   RETURN_IF_ERROR(CheckTogether(config_, flags_));
   return CommandLine{config_, ""};
 }

@@ -130,6 +130,7 @@ void AddSearchRun(Config& config, FlagSet& flags) {
 }
 
 absl::Status SettleSearch(Config& config, const FlagSet& flags) {
+  if (config.verb != Verb::kSearch) return absl::OkStatus();
   SearchConfig& search = config.search;
   if (search.trials > 0 && !flags.Given("--sample")) {
     search.sample = Sample::kRandom;

@@ -15,8 +15,8 @@ void AddSearchSpace(Config& config, FlagSet& flags);
 // How it is searched, and what is kept.
 void AddSearchRun(Config& config, FlagSet& flags);
 
-// --trials alone is --sample random. InvalidArgument names a flag that says
-// nothing beside the others.
+// Of the verb search, else nothing: --trials alone is --sample random.
+// InvalidArgument names a flag that says nothing beside the others.
 absl::Status SettleSearch(Config& config, const FlagSet& flags);
 
 }  // namespace onestep

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "runtime/clock.h"
 #include "trainer/console.h"
@@ -21,17 +22,18 @@ namespace {
 
 constexpr size_t kTopTrials = 8;
 
-// The head of SearchTable.
+// The head of SearchTable, without those that have no epoch.
 std::string TopTrials(const SearchOutcome& outcome) {
   SearchOutcome top;
   top.varied = outcome.varied;
   top.best = outcome.best;
   for (const TrialResult* result : BestFirst(outcome)) {
-    if (top.results.size() == kTopTrials) break;
+    if (top.results.size() == kTopTrials || result->epochs.empty()) break;
     top.results.push_back(*result);
   }
   const std::string table = SearchTable(top);
-  return table.substr(0, table.find("\n\n") + 1);
+  return absl::StrReplaceAll(table.substr(0, table.find("\n\n") + 1),
+                             {{"broken off", "training"}});
 }
 
 std::string BestText(const SearchOutcome& outcome) {
