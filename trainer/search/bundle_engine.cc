@@ -155,7 +155,7 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
   const int64_t count = std::ssize(trials);
   const int64_t most =
       gpu_ ? std::numeric_limits<int64_t>::max() / 2 : kMostModels;
-  if (count > 2 * kind.timed_trials || 2 * count < kind.timed_trials) {
+  if (count >= 2 * kind.timed_trials || 2 * count <= kind.timed_trials) {
     const WayTiming timing = {
         pool_, *team_, plan_, most, gpu_ ? kGpuBlockUs : 6e3, alone};
     ASSIGN_OR_RETURN(kind.choice, ChooseWay(timing, Ways(kind, count), trials));

@@ -15,37 +15,54 @@ constexpr int64_t kFloat = sizeof(float);
 
 }  // namespace
 
+absl::StatusOr<BundleProgram::Steps> BundleProgram::CompileSteps(
+    int64_t all_rows, int64_t rows, const Dataset& data, CompileOptions options,
+    GraphBuilder build) {
+  Steps steps;
+  steps.rows = rows;
+  steps.full = all_rows / rows;
+  steps.parts[0].batch = steps.full > 0 ? rows : 0;
+  steps.parts[1].batch = all_rows % rows;
+  for (Part& part : steps.parts) {
+    if (part.batch == 0) continue;
+    ASSIGN_OR_RETURN(Graph graph, build(part.batch));
+    ASSIGN_OR_RETURN(part.compiled, Compile(std::move(graph), options));
+    RETURN_IF_ERROR(BindData(*part.compiled.executable, data));
+    options.dump_dir.clear();  // it shows the first
+  }
+  return steps;
+}
+
 absl::StatusOr<BundleProgram> BundleProgram::Create(
     const CompileOptions& compile, const Trial& trial, int64_t models,
     const Dataset& data, const RowPlan& plan, const RowOrder& order) {
-  if (models > 1) return absl::UnimplementedError("many models in one step");
+  // Sgd without weight decay has a step of its own, and a faster one.
+  OptimizerSpec optimizer = trial.optimizer;
+  optimizer.hyper_inputs =
+      optimizer.kind != OptimizerKind::kSgd || optimizer.weight_decay != 0;
+  CompileOptions options = compile;
+  options.vectorize.models = models > 1 ? models : 0;
+  options.vectorize.inputs = HyperInputs(optimizer);
+  options.vectorize.inputs.push_back("lr");
   BundleProgram program;
   program.order_ = &order;
-  const auto add = [&](Steps& steps, int64_t rows_of_all, int64_t rows,
-                       const CompileOptions& options) -> absl::Status {
-    steps.rows = rows;
-    steps.full = rows_of_all / rows;
-    steps.parts[0].batch = steps.full > 0 ? rows : 0;
-    steps.parts[1].batch = rows_of_all % rows;
-    for (Part& part : steps.parts) {
-      if (part.batch == 0) continue;
-      ASSIGN_OR_RETURN(Graph graph,
-                       &steps == &program.train_
-                           ? BuildTrainStep(trial.model, trial.optimizer,
-                                            data.rows, part.batch)
-                           : BuildEvalStep(trial.model, data.rows, part.batch));
-      ASSIGN_OR_RETURN(part.compiled, Compile(std::move(graph), options));
-      RETURN_IF_ERROR(BindData(*part.compiled.executable, data));
-    }
-    return absl::OkStatus();
-  };
-  RETURN_IF_ERROR(add(program.train_, plan.train_rows, trial.batch, compile));
-  CompileOptions quiet = compile;  // as Evaluator's
-  quiet.dump_dir.clear();
-  quiet.sparse = {};
-  quiet.cuda.tier = CudaTier::kAuto;
-  RETURN_IF_ERROR(
-      add(program.evaluate_, plan.validation_rows, RowPlan::kChunk, quiet));
+  ASSIGN_OR_RETURN(program.train_,
+                   CompileSteps(plan.train_rows, trial.batch, data, options,
+                                [&](int64_t batch) {
+                                  return BuildTrainStep(trial.model, optimizer,
+                                                        data.rows, batch);
+                                }));
+  options.vectorize.inputs.clear();
+  options.dump_dir.clear();  // and as Evaluator's
+  options.sparse = {};
+  options.cuda.tier = CudaTier::kAuto;
+  ASSIGN_OR_RETURN(program.evaluate_,
+                   CompileSteps(plan.validation_rows, RowPlan::kChunk, data,
+                                options, [&](int64_t batch) {
+                                  return BuildEvalStep(trial.model, data.rows,
+                                                       batch);
+                                }));
+  program.models_innermost_ = program.step().executable->models_innermost();
   return program;
 }
 

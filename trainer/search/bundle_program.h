@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
@@ -59,7 +60,14 @@ class BundleProgram {
     std::array<Part, 2> parts;
   };
 
+  using GraphBuilder = absl::FunctionRef<absl::StatusOr<Graph>(int64_t batch)>;
+
   BundleProgram() = default;
+  // Steps of `rows` of all the rows, and of what is left.
+  static absl::StatusOr<Steps> CompileSteps(int64_t all_rows, int64_t rows,
+                                            const Dataset& data,
+                                            CompileOptions options,
+                                            GraphBuilder build);
   static absl::Status Run(Steps& steps, const std::vector<int32_t>& order,
                           Bundle& bundle, Bundle::Results& results,
                           int64_t first, int64_t count);

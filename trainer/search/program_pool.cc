@@ -19,10 +19,6 @@ constexpr double kFlopsPerUs = 3e4;
 absl::StatusOr<ProgramSet*> ProgramPool::Get(const Trial& trial, int64_t models,
                                              bool sparse) {
   std::string key = absl::StrCat(KindOf(trial), ", ", models, sparse);
-  if (models == 1) {
-    absl::StrAppend(&key, ", ", trial.optimizer.momentum, ", ",
-                    trial.optimizer.weight_decay);
-  }
   const auto found = sets_.find(key);
   if (found != sets_.end()) return &found->second;
   ProgramSet set;

@@ -132,6 +132,10 @@ absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
                                     const std::vector<Way>& ways,
                                     const std::vector<TrialState*>& trials) {
   WayChoice choice;
+  if (ways.size() == 1) {
+    choice.way = ways[0];
+    return choice;
+  }
   std::vector<Timed> all;
   absl::Status refusal;
   for (const Way& way : ways) {
@@ -146,7 +150,7 @@ absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
         absl::StrCat(NameOfWay(way), ": ", timed.status().message()));
   }
   if (all.empty()) return refusal;
-  for (int round = 0; all.size() > 1 && round <= kRounds; ++round) {
+  for (int round = 0; round <= kRounds; ++round) {
     for (Timed& timed : all) {
       ASSIGN_OR_RETURN(const double us, TimeRound(timing, timed));
       if (round > 0) timed.us = std::min(timed.us, us);
@@ -157,7 +161,7 @@ absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
   };
   choice.way = std::min_element(all.begin(), all.end(), faster)->way;
   for (const Timed& timed : all) {
-    if (timed.way.sparse != choice.way.sparse || all.size() == 1) continue;
+    if (timed.way.sparse != choice.way.sparse) continue;
     (timed.way.vector ? choice.vector_us : choice.loop_us) = timed.us;
   }
   return choice;

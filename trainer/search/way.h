@@ -45,7 +45,7 @@ struct WayTiming {
 
 // The fastest of `ways` for these trials of one kind, on copies of weights.
 // Those that cannot be compiled are refused; Unimplemented when all are. One
-// way alone is compiled, not timed. REQUIRES: ways and trials are not empty.
+// way alone is taken as it is. REQUIRES: ways and trials are not empty.
 absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
                                     const std::vector<Way>& ways,
                                     const std::vector<TrialState*>& trials);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -213,14 +214,12 @@ TEST_P(BundleEngineTest, WithAnyNumberOfWorkers) {
 
 TEST_P(BundleEngineTest, WithTrialsOfOtherKindsInAnyOrder) {
   std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  for (Trial& trial : trials) {
-    Trial other = trial;
+  for (Trial other : Five(OptimizerKind::kSgd)) {
     other.index += 5;
     other.model.widths = {30, 7, 6, 4};
     other.batch = other.index % 2 == 0 ? 16 : 300;  // 300: all rows are a tail
     other.optimizer.weight_decay = 0.02f;
     trials.push_back(other);
-    if (trials.size() == 10) break;
   }
   std::reverse(trials.begin(), trials.end());
   ExpectAllLikeAlone(Options(GetParam(), InputMode::kDense, 2), trials);
@@ -338,11 +337,65 @@ TEST_P(BundleEngineTest, WithoutValidationRowsThereIsNothingToEvaluate) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Groupings, BundleEngineTest,
-                         testing::Values(Grouping::kLoop),
+                         testing::Values(Grouping::kLoop, Grouping::kVector),
                          [](const auto& info) {
                            return info.param == Grouping::kLoop ? "Loop"
                                                                 : "Vector";
                          });
+
+TEST(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
+  std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+  trials.push_back(trials[0]);
+  trials.back().index = 5;
+  trials.back().batch = 16;
+  const std::unique_ptr<TrialEngine> engine =
+      EngineFor(Options(Grouping::kAuto, InputMode::kDense, 2), trials);
+  EXPECT_OK(engine->RunEpoch(1, Continue).status());
+  const std::vector<GroupReport> groups = engine->Groups();
+  ASSERT_EQ(groups.size(), 2);
+  EXPECT_EQ(groups[0].kind, "30-9-4, batch 8, sgd");
+  EXPECT_EQ(groups[0].trials, 5);
+  EXPECT_GT(groups[0].vector_us, 0);
+  EXPECT_GT(groups[0].loop_us, 0);
+  const bool vector = groups[0].vector_us < groups[0].loop_us;
+  EXPECT_EQ(groups[0].way, vector ? "vector" : "loop");
+  EXPECT_EQ(groups[0].programs, vector ? 2 : 5);
+  EXPECT_THAT(groups[0].lowering, testing::HasSubstr("team of 1 worker"));
+  EXPECT_EQ(groups[1].kind, "30-9-4, batch 16, sgd");
+  EXPECT_EQ(groups[1].trials, 1);
+  EXPECT_EQ(groups[1].way, "loop");  // there is no choice
+  EXPECT_EQ(groups[1].vector_us, 0);
+  EXPECT_EQ(groups[1].loop_us, 0);
+}
+
+TEST(BundleEngineWayTest, AutoSaysWhichInputItTook) {
+  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+  const std::unique_ptr<TrialEngine> engine =
+      EngineFor(Options(Grouping::kLoop, InputMode::kAuto, 2), trials);
+  ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
+                       engine->RunEpoch(1, Continue));
+  const std::string kind = engine->Groups()[0].kind;
+  const bool sparse = kind == "30-9-4, batch 8, sgd, sparse input";
+  if (!sparse) EXPECT_EQ(kind, "30-9-4, batch 8, sgd");
+  for (const EpochOutcome& outcome : outcomes) {
+    ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
+  }
+}
+
+TEST(BundleEngineWayTest, ForcedWaysAreNotTimed) {
+  for (const Grouping grouping : {Grouping::kVector, Grouping::kLoop}) {
+    const std::unique_ptr<TrialEngine> engine =
+        EngineFor(Options(grouping, InputMode::kSparse, 1),
+                  Five(OptimizerKind::kMomentum));
+    EXPECT_OK(engine->RunEpoch(1, Continue).status());
+    const GroupReport group = engine->Groups()[0];
+    EXPECT_EQ(group.kind, "30-9-4, batch 8, momentum, sparse input");
+    EXPECT_EQ(group.way, grouping == Grouping::kVector ? "vector" : "loop");
+    EXPECT_EQ(group.programs, grouping == Grouping::kVector ? 1 : 5);
+    EXPECT_EQ(group.vector_us, 0);
+    EXPECT_EQ(group.loop_us, 0);
+  }
+}
 
 }  // namespace
 }  // namespace onestep
