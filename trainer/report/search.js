@@ -236,9 +236,8 @@ const GROUP_COLUMNS = [
 // Both ways of a group, as far as they were measured.
 const groupBars = (group) => [["vector", group.vector_us],
                               ["loop", group.loop_us]]
-    .filter(([, us]) => has(us)).map(([way, us], i) => ({
-      name: i === 0 ? group.kind : "", aside: way,
-      text: micros(us), space: way === "loop" ? 8 : 0,
+    .filter(([, us]) => has(us)).map(([way, us]) => ({
+      name: way, note: group.kind, text: micros(us),
       parts: [{name: way, value: us,
                cls: way === group.way ? "color0" : "color5",
                label: `${group.kind}, ${way}: ${micros(us)} for a step of ` +
