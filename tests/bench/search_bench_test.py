@@ -105,10 +105,14 @@ class SearchBenchTest(unittest.TestCase):
                       "models in a wave", done.stdout)
         self.assertIn("train-auto", done.stdout)
 
-    def test_names_a_way_it_does_not_know(self):
+    def test_names_what_it_does_not_know(self):
         done = self.bench("--ways", "search")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--ways: no search", done.stderr)
+        done = subprocess.run([sys.executable, str(BENCH)], text=True,
+                              capture_output=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--data: 784-128-10 wants a folder", done.stderr)
 
 
 if __name__ == "__main__":
