@@ -3,18 +3,11 @@
 import decimal
 import math
 
-TOP = 50  # times the best loss: what is worse is drawn at the top
 
 
 def differences(what, shown, wanted):
     if shown != wanted:
         yield f"{what}: shows {shown!r}, want {wanted!r}"[:600]
-
-
-def loss_field(report):
-    known = any(epoch["validation_loss"] is not None
-                for trial in report["trials"] for epoch in trial["epochs"])
-    return "validation_loss" if known else "loss"
 
 
 def diverged(trial):
@@ -23,23 +16,22 @@ def diverged(trial):
 
 def loss_points(report):
     """(trial, epoch, loss) of all; infinite in the epoch of a divergence."""
-    field = loss_field(report)
     for trial in report["trials"]:
         for epoch in trial["epochs"]:
-            if epoch[field] is not None:
-                yield trial["index"], epoch["epoch"], epoch[field]
+            if epoch["validation_loss"] is not None:
+                yield (trial["index"], epoch["epoch"],
+                       epoch["validation_loss"])
         if diverged(trial):
             yield trial["index"], trial["epochs_done"] + 1, math.inf
 
 
 def lr_points(report):
     """(lr, loss after the last epoch) of all that have one or diverged."""
-    field = loss_field(report)
     for trial in report["trials"]:
         if diverged(trial):
             yield trial["lr"], math.inf
-        elif trial["epochs"] and trial["epochs"][-1][field] is not None:
-            yield trial["lr"], trial["epochs"][-1][field]
+        elif last(trial, "validation_loss") is not None:
+            yield trial["lr"], last(trial, "validation_loss")
 
 
 def drawn(points):
@@ -48,11 +40,12 @@ def drawn(points):
     return points if any(math.isfinite(p[-1]) for p in points) else []
 
 
-def logarithmic(points):
-    """The figures' axes that are."""
-    losses = [p for p in points if math.isfinite(p)]
-    low, high = min(losses), max(losses)
-    return low > 0 and min(high, TOP * low) > 5 * low
+def logarithmic(losses):
+    """Whether their axis is: as far as losses are not far above the others."""
+    losses = sorted(filter(math.isfinite, losses))
+    low, median = losses[0], losses[len(losses) // 2]
+    high = min(losses[-1], max(50 * low, 4 * median))
+    return low > 0 and high > 5 * low
 
 
 def figure_errors(report, charts):

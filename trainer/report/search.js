@@ -4,9 +4,9 @@
 
 // Trials of more values than this are not told apart by their looks.
 const MOST_LOOKS = 7;
-// What is this many times the best loss is drawn at the top: it is bad, and an
-// axis as far as that would hide what tells the good ones apart.
-const TOP = 50;
+// A loss of more than so many times the least and the median is drawn at the
+// top: an axis as far as that would hide what tells the good ones apart.
+const TOP_OF_LEAST = 50, TOP_OF_MEDIAN = 4;
 
 const column = (key) => key.replace("_", "-");
 const valueText = (value) => has(value) ? String(value) : "–";
@@ -64,22 +64,15 @@ const divergedEntries = ({trials}) => trials.some(diverged)
 
 // ---- losses ----
 
-// Validation rows are not in every search.
-const lossField = ({trials}) => trials.some(
-    (trial) => trial.epochs.some((e) => has(e.validation_loss)))
-    ? "validation_loss" : "loss";
-const lossName = (report) =>
-    lossField(report) === "loss" ? "training loss" : "validation loss";
-
 // The axis of these losses; null: there are none.
-function lossAxis(title, losses) {
-  const finite = losses.filter(Number.isFinite);
+function lossAxis(losses) {
+  const finite = losses.filter(Number.isFinite).sort(order);
   if (finite.length === 0) return null;
-  const low = Math.min(...finite);
-  const most = Math.max(...finite);
-  const high = low > 0 ? Math.min(most, TOP * low) : most;
+  const low = finite[0];
+  const high = Math.min(finite.at(-1), Math.max(
+      TOP_OF_LEAST * low, TOP_OF_MEDIAN * finite[finite.length >> 1]));
   const log = low > 0 && high > 5 * low;
-  return {title, format: number, log,
+  return {title: "validation loss", format: number, log,
           ticks: log ? logTicks(low, high) : linearTicks(low, high, 5)};
 }
 
@@ -95,18 +88,29 @@ const shownText = ({trials, all_trials}) => trials.length < all_trials
 
 // A trial's losses; where it diverged, an infinite one in the epoch after.
 function lossPoints(trial, report) {
-  const field = lossField(report);
   const name = nameOf(trial, report);
-  const points = trial.epochs.filter((e) => has(e[field])).map((e) => ({
-    x: e.epoch, y: e[field],
-    label: `${name}, epoch ${e.epoch}: ${lossName(report)} ` +
-        number(e[field])}));
+  const known = trial.epochs.filter((e) => has(e.validation_loss));
+  const points = known.map((e) => ({
+    x: e.epoch, y: e.validation_loss,
+    label: `${name}, epoch ${e.epoch}: validation loss ` +
+        `${number(e.validation_loss)}, accuracy ` +
+        percent(e.validation_accuracy, 2)}));
   if (diverged(trial)) {
     points.push({x: trial.epochs_done + 1, y: Infinity,
                  label: `${name}: ${trial.status_text}`});
   }
   return points;
 }
+
+const epochColumns = ({varied}) => [
+  ["Trial", (row) => String(row.trial.index), true],
+  ...varied.map((key) => [
+    column(key), (row) => valueText(row.trial[key]), true]),
+  ["Epoch", (row) => number(row.epoch), true],
+  ["Loss", (row) => number(row.loss), true],
+  ["Validation loss", (row) => number(row.validation_loss), true],
+  ["Accuracy", (row) => percent(row.train_accuracy, 2), true],
+  ["Validation accuracy", (row) => percent(row.validation_accuracy, 2), true]];
 
 function lossChart(report) {
   const looks = looksOf(report);
@@ -118,9 +122,9 @@ function lossChart(report) {
       .filter((s) => s.points.length > 0).reverse();
   const points = series.flatMap((s) => s.points);
   const losses = points.map((p) => p.y);
-  const axis = lossAxis(lossName(report), losses);
+  const axis = lossAxis(losses);
   if (axis === null) return null;
-  const title = `${capital(lossName(report))} by epoch`;
+  const title = "Validation loss by epoch";
   const stride = report.epoch_stride;
   return lineChart(
       {id: "fig-loss", title, notes: [
@@ -130,25 +134,14 @@ function lossChart(report) {
       {title: "epoch", format: number,
        ticks: epochTicks(Math.max(...points.map((p) => p.x)))},
       axis,
-      table(title, [
-        ["Trial", (row) => String(row.trial.index), true],
-        ...report.varied.map((key) => [
-          column(key), (row) => valueText(row.trial[key]), true]),
-        ["Epoch", (row) => number(row.epoch), true],
-        ["Loss", (row) => number(row.loss), true],
-        ["Validation loss", (row) => number(row.validation_loss), true],
-        ["Accuracy", (row) => percent(row.train_accuracy, 2), true],
-        ["Validation accuracy",
-         (row) => percent(row.validation_accuracy, 2), true]],
-      report.trials.flatMap((trial) => trial.epochs.map(
-          (epoch) => ({trial, ...epoch})))),
+      table(title, epochColumns(report),
+            report.trials.flatMap((trial) => trial.epochs.map(
+                (epoch) => ({trial, ...epoch})))),
       [], [
         ...looksEntries(looks), ...divergedEntries(report),
         ...has(report.best) ? [["best", "the best", svg(
             "path", {class: "line", d: "M1 7H29"})]] : []]);
 }
-
-const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
 // ---- the learning rate ----
 
@@ -158,12 +151,11 @@ const lrTicks = (values) => values.length <= 8
 function lrChart(report) {
   if (!report.varied.includes("lr")) return null;
   const looks = looksOf(report, "lr");
-  const field = lossField(report);
   const lossOf = (trial) =>
-      diverged(trial) ? Infinity : last(trial)?.[field];
+      diverged(trial) ? Infinity : last(trial)?.validation_loss;
   const shown = report.trials.filter(
       (trial) => trial.lr > 0 && has(lossOf(trial)));
-  const axis = lossAxis(lossName(report), shown.map(lossOf));
+  const axis = lossAxis(shown.map(lossOf));
   if (axis === null) return null;
   const series = looks.names.map((name, look) => ({
     name, cls: "scatter",
@@ -172,8 +164,8 @@ function lrChart(report) {
           x: trial.lr, y: lossOf(trial),
           label: `${nameOf(trial, report)}, ${trial.status_text}` +
               (diverged(trial) ? "" :
-                  `: ${lossName(report)} ${number(lossOf(trial))}`)}))}));
-  const title = `${capital(lossName(report))} by learning rate`;
+                  `: validation loss ${number(lossOf(trial))}`)}))}));
+  const title = "Validation loss by learning rate";
   return lineChart(
       {id: "fig-lr", title, notes: [
         "After each trial's last epoch.",
@@ -244,9 +236,8 @@ const GROUP_COLUMNS = [
 // Both ways of a group, as far as they were measured.
 const groupBars = (group) => [["vector", group.vector_us],
                               ["loop", group.loop_us]]
-    .filter(([, us]) => has(us)).map(([way, us], i) => ({
-      name: i === 0 ? group.kind : "", aside: way,
-      text: micros(us), space: way === "loop" ? 8 : 0,
+    .filter(([, us]) => has(us)).map(([way, us]) => ({
+      name: way, note: group.kind, text: micros(us),
       parts: [{name: way, value: us,
                cls: way === group.way ? "color0" : "color5",
                label: `${group.kind}, ${way}: ${micros(us)} for a step of ` +
@@ -274,7 +265,8 @@ function factsOf(report) {
   const end = has(best) ? last(trials.find((t) => t.index === best)) : null;
   return [
     has(end?.validation_loss) &&
-        [`best validation loss, trial ${best}`, number(end.validation_loss)],
+        [`the best's validation loss, trial ${best}`,
+         number(end.validation_loss)],
     has(end?.validation_accuracy) &&
         ["its accuracy", percent(end.validation_accuracy, 2)],
     [report.all_trials === 1 ? "trial" : "trials", number(report.all_trials)],

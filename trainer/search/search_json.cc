@@ -133,11 +133,12 @@ std::string SearchPage(const SearchOutcome& outcome,
   shown.resize(std::min(shown.size(), kPageTrials));
   size_t epochs = 0;
   for (const TrialResult* result : shown) epochs += result->epochs.size();
-  const size_t stride = (epochs + kPageEpochs - 1) / kPageEpochs;
-  page["epoch_stride"] = std::max<size_t>(1, stride);
+  const size_t stride =
+      std::max<size_t>(1, (epochs + kPageEpochs - 1) / kPageEpochs);
+  page["epoch_stride"] = stride;
   page["trials"] = Json::array();
   for (const TrialResult* result : shown) {
-    page["trials"].push_back(ToJson(*result, std::max<size_t>(1, stride)));
+    page["trials"].push_back(ToJson(*result, stride));
   }
   return SearchReportPage(page);
 }

@@ -5,11 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "trainer/search/trial_columns.h"
 
 namespace onestep {
@@ -18,8 +16,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Cells = std::vector<std::string>;
 
-std::string ToText(const Json& value, const char* null) {
-  if (value.is_null()) return null;
+// As people write it.
+std::string ColumnText(const Trial& trial, const std::string& column) {
+  const Json value = ColumnValue(trial, column);
+  if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return absl::StrCat(value.get<double>());
   return value.dump();
@@ -37,7 +37,7 @@ std::string AccuracyText(double accuracy) {
 Cells RowOf(const TrialResult& result, const SearchOutcome& outcome) {
   Cells row = {absl::StrCat(result.trial.index)};
   for (const std::string& column : outcome.varied) {
-    row.push_back(ToText(ColumnValue(result.trial, column), "-"));
+    row.push_back(ColumnText(result.trial, column));
   }
   row.push_back(absl::StrCat(result.epochs.size()));
   if (const TrialEpoch* last = LastEpoch(result)) {
@@ -71,11 +71,10 @@ std::string Aligned(const std::vector<Cells>& rows) {
 
 std::string BestText(const SearchOutcome& outcome) {
   if (outcome.best < 0) return "no trial has a finite loss\n";
-  const TrialResult& best = *BestFirst(outcome).front();
+  const TrialResult& best = outcome.results[outcome.best];
   std::string text = absl::StrCat("best: trial ", best.trial.index);
   for (const std::string& column : outcome.varied) {
-    absl::StrAppend(&text, ", ", column, " ",
-                    ToText(ColumnValue(best.trial, column), "-"));
+    absl::StrAppend(&text, ", ", column, " ", ColumnText(best.trial, column));
   }
   const TrialEpoch& last = best.epochs.back();
   return absl::StrCat(text, ": validation loss ",
@@ -102,12 +101,6 @@ std::string GroupText(const GroupReport& group) {
   return absl::StrCat(text, group.way, "\n");
 }
 
-// A field of RFC 4180.
-std::string Field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
 // With all digits; empty where it is not known.
 std::string Exact(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -115,13 +108,9 @@ std::string Exact(const Json& value) {
   return text == "null" ? "" : text;
 }
 
+// No value has what RFC 4180 wants quotes around.
 void AppendRecord(const Cells& row, std::string& csv) {
-  absl::StrAppend(&csv,
-                  absl::StrJoin(row, ",",
-                                [](std::string* out, const std::string& s) {
-                                  absl::StrAppend(out, Field(s));
-                                }),
-                  "\r\n");
+  absl::StrAppend(&csv, absl::StrJoin(row, ","), "\r\n");
 }
 
 }  // namespace
@@ -129,10 +118,8 @@ void AppendRecord(const Cells& row, std::string& csv) {
 std::string SearchTable(const SearchOutcome& outcome) {
   Cells header = {"trial"};
   header.insert(header.end(), outcome.varied.begin(), outcome.varied.end());
-  for (const char* title : {"epochs", "loss", "validation loss", "accuracy"}) {
-    header.push_back(title);
-  }
-  header.push_back("status");
+  header.insert(header.end(),
+                {"epochs", "loss", "validation loss", "accuracy", "status"});
   std::vector<Cells> rows = {header};
   for (const TrialResult* result : BestFirst(outcome)) {
     rows.push_back(RowOf(*result, outcome));
@@ -159,11 +146,9 @@ std::string SearchCsv(const SearchOutcome& outcome) {
   for (const std::string& column : TrialColumns()) {
     header.push_back(ColumnKey(column));
   }
-  for (const char* title :
-       {"epochs", "loss", "train_accuracy", "validation_loss",
-        "validation_accuracy", "status", "diverged_step"}) {
-    header.push_back(title);
-  }
+  header.insert(header.end(),
+                {"epochs", "loss", "train_accuracy", "validation_loss",
+                 "validation_accuracy", "status", "diverged_step"});
   std::string csv;
   AppendRecord(header, csv);
   for (const TrialResult& result : outcome.results) {

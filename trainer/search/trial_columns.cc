@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -49,17 +48,16 @@ constexpr Column kColumns[] = {
     {"seed", [](const Trial& trial) { return Json(trial.seed); }},
 };
 
-// Orders as BestFirst says, but for the best: the smaller, the better.
-std::tuple<int, double, int64_t> Rank(const TrialResult& result) {
+// What trials are in order of, but for the best: smaller is better.
+std::tuple<int, double, int64_t> Rank(const TrialResult& result,
+                                      bool by_accuracy) {
+  const int64_t index = result.trial.index;
+  if (result.status == TrialStatus::kDiverged) return {1, 0, index};
   const TrialEpoch* last = LastEpoch(result);
-  const bool diverged = result.status == TrialStatus::kDiverged;
-  double loss = std::numeric_limits<double>::infinity();
-  if (last != nullptr && !diverged) {
-    loss = std::isfinite(last->validation_loss) ? last->validation_loss
-                                                : last->loss;
-  }
-  const int kind = diverged ? 1 : last == nullptr ? 2 : 0;
-  return {kind, std::isnan(loss) ? HUGE_VAL : loss, result.trial.index};
+  if (last == nullptr) return {2, 0, index};
+  const double score =
+      by_accuracy ? -last->validation_accuracy : last->validation_loss;
+  return {0, std::isfinite(score) ? score : HUGE_VAL, index};
 }
 
 }  // namespace
@@ -125,7 +123,8 @@ std::vector<const TrialResult*> BestFirst(const SearchOutcome& outcome) {
   std::vector<const TrialResult*> order;
   for (const TrialResult& result : outcome.results) order.push_back(&result);
   const auto key = [&](const TrialResult* result) {
-    return std::tuple(result->trial.index != outcome.best, Rank(*result));
+    return std::tuple(result->trial.index != outcome.best,
+                      Rank(*result, outcome.by_accuracy));
   };
   std::sort(order.begin(), order.end(),
             [&](const auto* a, const auto* b) { return key(a) < key(b); });

@@ -33,9 +33,9 @@ std::string StatusText(const TrialResult& result);
 // After the last epoch that is done; nullptr: there is none.
 const TrialEpoch* LastEpoch(const TrialResult& result);
 
-// The best, then by validation loss after the last epoch (train loss where
-// that is not finite), then those that diverged, then those without an epoch;
-// equals by index.
+// The best, then by validation loss or, by_accuracy, validation accuracy after
+// the last epoch, then those that diverged, then those without an epoch; equals
+// by index.
 std::vector<const TrialResult*> BestFirst(const SearchOutcome& outcome);
 
 }  // namespace onestep

@@ -64,7 +64,8 @@ SearchOutcome SampleOutcome(int epochs) {
   outcome.results[19].diverged_step = 0;
   outcome.best = 14;
   outcome.groups = {
-      {"784-64-10, batch 32, sgd", 10, "vector", 2, 12.5, 20.25, "team of 1"},
+      {"784-64-10, batch 32, sgd, sparse input", 10, "vector", 2, 12.5, 20.25,
+       "team of 1"},
       {"784-128-10, batch 32, sgd", 10, "loop", 10, 55.5, 52.75, "team of 1"}};
   outcome.epochs = {
       {1, 1, 16, 1.5, 0.25}, {1, 2, 12, 1.25, 0.25}, {2, 1, 4, 0.75, 0.125}};

@@ -91,20 +91,30 @@ TEST(SearchReportTest, StatusOfATrialBrokenOffAtOnceNamesTheEpoch) {
   EXPECT_EQ(StatusText(result), "broken off in epoch 1");
 }
 
-TEST(SearchReportTest, WithoutValidationTrialsAreInOrderOfTheTrainLoss) {
-  SearchOutcome outcome = ThreeTrials();
-  outcome.best = -1;
-  outcome.results[2] = outcome.results[0];
-  outcome.results[2].trial.index = 2;
-  for (TrialResult& result : outcome.results) {
-    result.epochs[1].validation_loss = kNan;
-    result.epochs[1].loss = 3 - result.trial.index;
-  }
+std::vector<int64_t> IndicesBestFirst(const SearchOutcome& outcome) {
   std::vector<int64_t> order;
   for (const TrialResult* result : BestFirst(outcome)) {
     order.push_back(result->trial.index);
   }
-  EXPECT_EQ(order, (std::vector<int64_t>{2, 1, 0}));
+  return order;
+}
+
+TEST(SearchReportTest, ALossThatIsNotFiniteIsTheWorst) {
+  SearchOutcome outcome = ThreeTrials();
+  outcome.best = -1;
+  outcome.results[1].epochs[1].validation_loss = kNan;
+  EXPECT_EQ(IndicesBestFirst(outcome), (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(SearchReportTest, TrialsAreInOrderOfTheAccuracyWhereThatMakesTheBest) {
+  SearchOutcome outcome = ThreeTrials();
+  outcome.by_accuracy = true;
+  outcome.best = 0;
+  outcome.results.push_back(outcome.results[1]);
+  outcome.results[3].trial.index = 3;
+  outcome.results[3].epochs[1].validation_accuracy = 0.9;
+  outcome.results[3].epochs[1].validation_loss = 100;
+  EXPECT_EQ(IndicesBestFirst(outcome), (std::vector<int64_t>{0, 3, 1, 2}));
 }
 
 TEST(SearchReportTest, JsonHasEveryEpochOfTrialsAndOfWaves) {
