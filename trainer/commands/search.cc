@@ -20,6 +20,7 @@
 #include "trainer/load_data.h"
 #include "trainer/output_dir.h"
 #include "trainer/search/bundle_engine.h"
+#include "trainer/search/input_choices.h"
 #include "trainer/search/search_file.h"
 #include "trainer/search/search_progress.h"
 #include "trainer/search/search_report.h"
@@ -76,6 +77,7 @@ class SearchCommand : public SearchWatcher {
 
  private:
   absl::Status MakeTrials();
+  absl::StatusOr<std::unique_ptr<TrialEngine>> CreateEngine();
   absl::Status OpenFolder();
   void PrintPlan();
   absl::Status TestBest(const SearchOutcome& outcome);
@@ -91,6 +93,7 @@ class SearchCommand : public SearchWatcher {
   std::vector<TrialResult> results_;
   std::optional<SearchFolder> folder_;
   std::optional<SearchProgress> progress_;
+  std::optional<InputChoices> inputs_;
   KeptModels models_;
   std::optional<EvalResult> test_;
   size_t ended_ = 0;             // when the folder was last written
@@ -122,20 +125,8 @@ absl::Status SearchCommand::Run() {
   RETURN_IF_ERROR(OpenFolder());
   if (!config_.json) PrintPlan();
 
-  const EngineOptions engine_options = {
-      config_.compile,
-      config_.compile.threads,
-      search.group,
-      config_.input,
-      config_.init,
-      config_.lr_schedule,
-      config_.warmup,
-      config_.epochs,
-      config_.shuffle_seed.value_or(config_.seed)};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<TrialEngine> engine,
-      CreateBundleEngine(engine_options, data_.train, split.train_rows,
-                         split.train_rows + split.validation_rows));
+  inputs_.emplace(config_, data_.train);
+  ASSIGN_OR_RETURN(const std::unique_ptr<TrialEngine> engine, CreateEngine());
   CatchSignals();
   progress_.emplace((Waiting() + options_.parallel - 1) / options_.parallel,
                     config_.epochs);
@@ -169,6 +160,23 @@ absl::Status SearchCommand::OpenFolder() {
   folder_.emplace(config_, data_.split.train_rows);
   return config_.search.resume ? folder_->Resume(results_, models_)
                                : folder_->Create();
+}
+
+absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
+  EngineOptions options;
+  options.compile = config_.compile;
+  options.workers = config_.compile.threads;
+  options.grouping = config_.search.group;
+  options.input = config_.input;
+  options.known_inputs = inputs_->Of(results_);
+  options.init = config_.init;
+  options.lr_schedule = config_.lr_schedule;
+  options.warmup = config_.warmup;
+  options.epochs = config_.epochs;
+  options.shuffle_seed = config_.shuffle_seed.value_or(config_.seed);
+  const Split& split = data_.split;
+  return CreateBundleEngine(options, data_.train, split.train_rows,
+                            split.train_rows + split.validation_rows);
 }
 
 int64_t SearchCommand::Waiting() const {
@@ -207,6 +215,7 @@ void SearchCommand::PrintPlan() {
 absl::Status SearchCommand::OnEpoch(const SearchOutcome& so_far,
                                     const KeptModels& models) {
   progress_->EndEpoch(so_far);
+  if (so_far.epochs.back().epoch == 1) inputs_->Keep(so_far.groups);
   if (!folder_) return absl::OkStatus();
   const size_t ended =
       std::count_if(so_far.results.begin(), so_far.results.end(), HasEnded);

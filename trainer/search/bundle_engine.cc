@@ -84,7 +84,8 @@ class BundleEngine : public TrialEngine {
 
   void Ungroup();
   absl::Status Group(const Poll& poll);
-  std::vector<Way> Ways(const Kind& kind, int64_t trials) const;
+  std::vector<Way> Ways(const std::string& name, const Kind& kind,
+                        int64_t trials) const;
   absl::Status Place(const std::string& name, Kind& kind,
                      const std::vector<TrialState*>& trials, bool alone);
   absl::Status RunPhase(bool train, BlockPoll poll, double& seconds);
@@ -129,10 +130,15 @@ void BundleEngine::Ungroup() {
   bundles_.clear();
 }
 
-std::vector<Way> BundleEngine::Ways(const Kind& kind, int64_t trials) const {
+std::vector<Way> BundleEngine::Ways(const std::string& name, const Kind& kind,
+                                    int64_t trials) const {
+  const auto known = options_.known_inputs.find(name);
   std::vector<bool> inputs = {options_.input == InputMode::kSparse};
   if (kind.timed_trials > 0) {
     inputs = {kind.choice.way.sparse};  // a trial keeps its bits
+  } else if (options_.input == InputMode::kAuto &&
+             known != options_.known_inputs.end()) {
+    inputs = {known->second == InputMode::kSparse};
   } else if (options_.input == InputMode::kAuto && !gpu_ &&
              options_.compile.fuse && density_ < kSparseDensity) {
     inputs = {false, true};
@@ -158,7 +164,8 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
   if (count >= 2 * kind.timed_trials || 2 * count <= kind.timed_trials) {
     const WayTiming timing = {
         pool_, *team_, plan_, most, gpu_ ? kGpuBlockUs : 6e3, alone};
-    ASSIGN_OR_RETURN(kind.choice, ChooseWay(timing, Ways(kind, count), trials));
+    ASSIGN_OR_RETURN(kind.choice,
+                     ChooseWay(timing, Ways(name, kind, count), trials));
     kind.timed_trials = count;
   }
   const WayChoice& choice = kind.choice;
