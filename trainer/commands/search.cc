@@ -125,7 +125,7 @@ absl::Status SearchCommand::Run() {
   RETURN_IF_ERROR(OpenFolder());
   if (!config_.json) PrintPlan();
 
-  inputs_.emplace(config_, data_.train);
+  inputs_.emplace(config_, data_.train, results_);
   ASSIGN_OR_RETURN(const std::unique_ptr<TrialEngine> engine, CreateEngine());
   CatchSignals();
   progress_.emplace((Waiting() + options_.parallel - 1) / options_.parallel,
@@ -168,7 +168,7 @@ absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
   options.workers = config_.compile.threads;
   options.grouping = config_.search.group;
   options.input = config_.input;
-  options.known_inputs = inputs_->Of(results_);
+  options.known_inputs = inputs_->Kept();
   options.init = config_.init;
   options.lr_schedule = config_.lr_schedule;
   options.warmup = config_.warmup;

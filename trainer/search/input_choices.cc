@@ -20,32 +20,34 @@ InputsByKind InputsOf(const std::vector<GroupReport>& groups) {
   return inputs;
 }
 
-InputChoices::InputChoices(const Config& config, const Dataset& data)
-    : chooses_(config.input == InputMode::kAuto &&
-               config.compile.device == Device::kCpu),
-      cache_("auto.json", "the choice of auto") {
-  key_["version"] = Version();
-  key_["cpu"] = CpuModelName();
-  key_["cores"] = DefaultThreads();
-  key_["density"] = absl::StrFormat("%.3f", Density(data));
-  key_["fuse"] = NameOf(config.compile.fuse);
-  key_["disable_pass"] = config.compile.disabled_passes;
-  key_["group"] = NameOf(config.search.group);
+InputChoices::InputChoices(const Config& config, const Dataset& data,
+                           const std::vector<TrialResult>& results)
+    : cache_("auto.json", "the choice of auto") {
+  if (config.input != InputMode::kAuto ||
+      config.compile.device == Device::kGpu) {
+    return;
+  }
+  std::map<std::string, int64_t> trials;  // of each kind
+  for (const TrialResult& result : results) ++trials[KindOf(result.trial)];
+  nlohmann::ordered_json key;
+  key["version"] = Version();
+  key["cpu"] = CpuModelName();
+  key["cores"] = DefaultThreads();
+  key["density"] = absl::StrFormat("%.3f", Density(data));
+  key["fuse"] = NameOf(config.compile.fuse);
+  key["disable_pass"] = config.compile.disabled_passes;
+  key["group"] = NameOf(config.search.group);
+  for (const auto& [kind, count] : trials) {
+    key["search"] = kind;
+    key["trials"] = count;
+    keys_[kind] = key.dump();
+  }
 }
 
-std::string InputChoices::KeyOf(const std::string& kind) const {
-  nlohmann::ordered_json key = key_;
-  key["search"] = kind;
-  return key.dump();
-}
-
-InputsByKind InputChoices::Of(const std::vector<TrialResult>& results) const {
+InputsByKind InputChoices::Kept() const {
   InputsByKind inputs;
-  if (!chooses_) return inputs;
-  for (const TrialResult& result : results) {
-    const std::string kind = KindOf(result.trial);
-    if (inputs.contains(kind)) continue;
-    const nlohmann::ordered_json kept = cache_.Get(KeyOf(kind));
+  for (const auto& [kind, key] : keys_) {
+    const nlohmann::ordered_json kept = cache_.Get(key);
     for (const InputMode input : {InputMode::kDense, InputMode::kSparse}) {
       if (kept == NameOf(input)) inputs[kind] = input;
     }
@@ -54,10 +56,11 @@ InputsByKind InputChoices::Of(const std::vector<TrialResult>& results) const {
 }
 
 void InputChoices::Keep(const std::vector<GroupReport>& groups) {
-  if (!chooses_) return;
   for (const auto& [kind, input] : InputsOf(groups)) {
-    const std::string key = KeyOf(kind);
-    if (cache_.Get(key).is_null()) cache_.Put(key, NameOf(input));
+    const auto key = keys_.find(kind);
+    if (key != keys_.end() && cache_.Get(key->second).is_null()) {
+      cache_.Put(key->second, NameOf(input));
+    }
   }
 }
 

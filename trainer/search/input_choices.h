@@ -20,24 +20,23 @@ using InputsByKind = std::map<std::string, InputMode>;
 // What the trials of these groups walked.
 InputsByKind InputsOf(const std::vector<GroupReport>& groups);
 
-// What --input auto chose for each kind of trial, kept in auto.json (cache.h)
-// by kind, machine, data density, version and the flags it hangs on, so that a
-// search that is repeated or resumed makes the same choices and repeats its
-// bits. Of a search whose input is not auto nothing is kept.
+// What --input auto chose for each kind of trial of a search, kept in auto.json
+// (cache.h) by kind and number of its trials, machine, data density, version
+// and the flags it hangs on, so that a search that is repeated or resumed makes
+// the same choices and repeats its bits. Where the input is not auto nothing
+// is kept.
 class InputChoices {
  public:
-  InputChoices(const Config& config, const Dataset& data);
+  // `results` of all trials of the search.
+  InputChoices(const Config& config, const Dataset& data,
+               const std::vector<TrialResult>& results);
 
-  // What is kept for the kinds of these trials.
-  InputsByKind Of(const std::vector<TrialResult>& results) const;
+  InputsByKind Kept() const;
   void Keep(const std::vector<GroupReport>& groups);
 
  private:
-  std::string KeyOf(const std::string& kind) const;
-
-  const bool chooses_;
-  nlohmann::ordered_json key_;  // but for the kind
   Cache cache_;
+  std::map<std::string, std::string> keys_;  // by kind
 };
 
 }  // namespace onestep

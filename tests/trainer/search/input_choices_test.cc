@@ -34,7 +34,7 @@ class InputChoicesTest : public testing::Test {
     std::filesystem::remove_all(dir_);
   }
   InputsByKind Kept() const {
-    return InputChoices(config_, data_).Of(results_);
+    return InputChoices(config_, data_, results_).Kept();
   }
 
   const std::string dir_ = testing::TempDir() + "/input_choices_test";
@@ -46,7 +46,7 @@ class InputChoicesTest : public testing::Test {
 
 TEST_F(InputChoicesTest, AreThereInTheNextRun) {
   EXPECT_THAT(Kept(), IsEmpty());
-  InputChoices(config_, data_).Keep(groups_);
+  InputChoices(config_, data_, results_).Keep(groups_);
   EXPECT_THAT(
       Kept(),
       ElementsAre(Pair("784-10, batch 32, sgd", InputMode::kDense),
@@ -54,20 +54,27 @@ TEST_F(InputChoicesTest, AreThereInTheNextRun) {
 }
 
 TEST_F(InputChoicesTest, TheFirstIsKept) {
-  InputChoices(config_, data_).Keep(groups_);
+  InputChoices(config_, data_, results_).Keep(groups_);
   groups_[1].kind = "784-64-10, batch 32, sgd";
-  InputChoices(config_, data_).Keep(groups_);
+  InputChoices(config_, data_, results_).Keep(groups_);
   EXPECT_EQ(Kept()["784-64-10, batch 32, sgd"], InputMode::kSparse);
 }
 
 TEST_F(InputChoicesTest, AreOfTheFlagsTheyHangOn) {
-  InputChoices(config_, data_).Keep(groups_);
+  InputChoices(config_, data_, results_).Keep(groups_);
   config_.search.group = Grouping::kLoop;
   EXPECT_THAT(Kept(), IsEmpty());
 }
 
+TEST_F(InputChoicesTest, AreOfTheNumberOfTrials) {
+  InputChoices(config_, data_, results_).Keep(groups_);
+  results_.push_back(results_[1]);
+  EXPECT_THAT(Kept(),
+              ElementsAre(Pair("784-10, batch 32, sgd", InputMode::kDense)));
+}
+
 TEST_F(InputChoicesTest, AreOnlyOfAuto) {
-  InputChoices(config_, data_).Keep(groups_);
+  InputChoices(config_, data_, results_).Keep(groups_);
   config_.input = InputMode::kDense;
   EXPECT_THAT(Kept(), IsEmpty());
 }
