@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -180,10 +181,7 @@ absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
 }
 
 int64_t SearchCommand::Waiting() const {
-  return std::count_if(results_.begin(), results_.end(), [](const auto& r) {
-    return r.status == TrialStatus::kWaiting ||
-           r.status == TrialStatus::kTraining;
-  });
+  return std::count_if(results_.begin(), results_.end(), std::not_fn(HasEnded));
 }
 
 void SearchCommand::PrintPlan() {
@@ -192,8 +190,9 @@ void SearchCommand::PrintPlan() {
   for (int64_t first = 0; first < trials; first += options_.parallel) {
     int64_t bytes = 0;
     const int64_t end = std::min(trials, first + options_.parallel);
-    for (int64_t i = first; i < end; ++i)
+    for (int64_t i = first; i < end; ++i) {
       bytes += StateBytes(results_[i].trial);
+    }
     wave_bytes = std::max(wave_bytes, bytes);
   }
   Json flags = SearchConfigToJson(config_);

@@ -52,12 +52,12 @@ absl::Status ReadResult(const Json& json, TrialResult& result) {
                                               Show(want), ", got ", Show(got)));
     }
   }
+  const Json& name = json.at("status");
   for (const TrialStatus status :
        {TrialStatus::kFinished, TrialStatus::kStopped, TrialStatus::kDiverged,
-        TrialStatus::kTraining}) {
+        TrialStatus::kTraining, TrialStatus::kWaiting}) {
     result.status = status;
-    if (json.at("status") == StatusName(result)) break;
-    result.status = TrialStatus::kWaiting;
+    if (name == StatusName(result)) break;
   }
   if (!json.at("diverged_step").is_null()) {
     result.diverged_step = json.at("diverged_step").get<int64_t>();
