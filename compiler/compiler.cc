@@ -40,6 +40,14 @@ absl::Status CheckSparse(const Graph& graph, const CompileOptions& options,
   return absl::UnimplementedError(absl::StrCat("input sparse: ", why));
 }
 
+absl::Status CheckVectorized(const Graph& graph,
+                             const CompileOptions& options) {
+  if (options.vectorize.models == 0 || ModelsOf(graph) > 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError("many models: pass vectorize did not run");
+}
+
 absl::Status LowerSingle(const Graph& graph, const CompileOptions& options,
                          Compiled& compiled) {
   if (options.kernels == Kernels::kOnednn) {
@@ -105,6 +113,9 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
 absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
   const ScopedRange range("lower");
+  if (ModelsOf(graph) > 0) {
+    return absl::UnimplementedError("many models: cannot be lowered yet");
+  }
   if (options.device == Device::kGpu) {
     return LowerGpu(graph, options, compiled);
   }
@@ -179,8 +190,10 @@ absl::StatusOr<Compiled> Compile(Graph graph, const CompileOptions& options) {
   pipeline.keep_text = options.keep_text;
   pipeline.dump_dir = options.dump_dir;
   pipeline.sparse = options.sparse;
+  pipeline.vectorize = options.vectorize;
   ASSIGN_OR_RETURN(compiled.passes, RunPipeline(graph, pipeline));
   RETURN_IF_ERROR(CheckSparse(graph, options, compiled.passes));
+  RETURN_IF_ERROR(CheckVectorized(graph, options));
   compiled.lower_ns = NowNs();
   RETURN_IF_ERROR(Lower(graph, options, compiled));
   compiled.graph = std::move(graph);

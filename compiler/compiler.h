@@ -48,6 +48,7 @@ struct CompileOptions {
   std::string dump_dir;    // see PipelineOptions
   bool keep_text = false;  // see PipelineOptions
   SparseInput sparse;      // see PipelineOptions
+  Vectorize vectorize;     // see PipelineOptions
   CudaOptions cuda;        // of device kGpu
 };
 

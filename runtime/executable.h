@@ -93,6 +93,10 @@ class Executable {
   // "chain of 8 calls: 2 onednn 2.6.3, 6 own loops"; what the options led to.
   virtual std::string lowering() const = 0;
 
+  // Where the memory of a value of K models has its model axis, bound memory
+  // included: element i of model k at [i * K + k], or else at [k * n + i].
+  virtual bool models_innermost() const { return true; }
+
   // The memory plan as text: every buffer with bytes and lifetime, the total
   // before (no reuse) and after.
   virtual const std::string& plan() const = 0;

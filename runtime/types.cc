@@ -24,7 +24,8 @@ int64_t TensorType::num_elements() const {
 }
 
 std::string TensorType::ToString() const {
-  std::string text = DTypeName(dtype);
+  std::string text = models > 0 ? std::to_string(models) + "x" : "";
+  text += DTypeName(dtype);
   text += '[';
   for (size_t i = 0; i < dims.size(); ++i) {
     if (i > 0) text += ',';

@@ -19,11 +19,16 @@ int64_t DTypeBytes(DType dtype);
 struct TensorType {
   DType dtype = DType::kF32;
   std::vector<int64_t> dims;
+  // Of a step that trains many models: K >= 1, a tensor of these dims for each
+  // of K models; 0: one tensor, shared by them all.
+  int64_t models = 0;
 
   int rank() const { return static_cast<int>(dims.size()); }
-  int64_t num_elements() const;
-  int64_t bytes() const { return num_elements() * DTypeBytes(dtype); }
-  // "f32[32,128]", "f32[]".
+  int64_t num_elements() const;  // of one model
+  int64_t bytes() const {        // of all models
+    return num_elements() * DTypeBytes(dtype) * (models == 0 ? 1 : models);
+  }
+  // "f32[32,128]", "f32[]"; of 16 models "16xf32[32,128]".
   std::string ToString() const;
 
   friend bool operator==(const TensorType&, const TensorType&) = default;

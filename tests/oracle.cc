@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/oracle.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 
@@ -59,6 +60,10 @@ struct Step {
   const TensorType& in_type(int i) const { return node.operands[i].type(); }
   double* y(int i = 0) const { return out[i].data(); }
   int64_t n() const { return node.types[0].num_elements(); }
+  // Operand i where there is one, else the attribute.
+  double Hyper(size_t i, float attribute) const {
+    return i < in.size() ? *in[i] : attribute;
+  }
 
   void Slice(int64_t axis, int64_t begin) const;
   void MatMul() const;
@@ -182,6 +187,7 @@ void Step::Run() const {
       return reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
                                    Cols(node.types[0]));
     case OpKind::kCast:
+    case OpKind::kBroadcastModels:  // of one of the models
       return reference::Scale(in[0], 1, y(), n());
     case OpKind::kOneHot:
       return reference::OneHot(in[0], y(), Rows(node.types[0]),
@@ -240,19 +246,20 @@ void Step::Run() const {
       return;
     case OpKind::kSgdUpdate:
       return reference::SgdUpdate(in[0], in[1], *in[2],
-                                  node.as<SgdAttrs>().weight_decay, y(), n());
+                                  Hyper(3, node.as<SgdAttrs>().weight_decay),
+                                  y(), n());
     case OpKind::kMomentumUpdate: {
       const auto& attrs = node.as<MomentumAttrs>();
-      return reference::MomentumUpdate(in[0], in[1], in[2], *in[3],
-                                       attrs.momentum, attrs.nesterov,
-                                       attrs.weight_decay, y(0), y(1), n());
+      return reference::MomentumUpdate(
+          in[0], in[1], in[2], *in[3], Hyper(4, attrs.momentum), attrs.nesterov,
+          Hyper(5, attrs.weight_decay), y(0), y(1), n());
     }
     case OpKind::kAdamUpdate: {
       const auto& attrs = node.as<AdamAttrs>();
       return reference::AdamUpdate(in[0], in[1], in[2], in[3], *in[4], *in[5],
                                    attrs.beta1, attrs.beta2, attrs.epsilon,
-                                   attrs.weight_decay, attrs.decoupled, y(0),
-                                   y(1), y(2), n());
+                                   Hyper(6, attrs.weight_decay),
+                                   attrs.decoupled, y(0), y(1), y(2), n());
     }
     case OpKind::kSlice:
       return Slice(node.as<SliceAttrs>().axis, node.as<SliceAttrs>().begin);
@@ -277,18 +284,46 @@ void Step::Run() const {
   }
 }
 
+int64_t AllElements(const TensorType& type) {
+  return type.num_elements() * std::max<int64_t>(1, type.models);
+}
+
 absl::StatusOr<Tensor> Bound(const Node& leaf, const TensorMap& bindings) {
   const auto it = bindings.find(leaf.name());
   if (it == bindings.end()) {
     return absl::NotFoundError(
         absl::StrCat("oracle: want a value of ", leaf.name(), ", got none"));
   }
-  if (std::ssize(it->second) != leaf.types[0].num_elements()) {
+  if (std::ssize(it->second) != AllElements(leaf.types[0])) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "oracle: ", leaf.name(), ": want ", leaf.types[0].num_elements(),
+        "oracle: ", leaf.name(), ": want ", AllElements(leaf.types[0]),
         " elements, got ", it->second.size()));
   }
   return it->second;
+}
+
+// One model after the other.
+void RunNode(const Node& node, const std::vector<const Tensor*>& in,
+             std::vector<Tensor>& out) {
+  const int64_t models = std::max<int64_t>(1, node.models());
+  std::vector<Tensor> own;
+  for (int64_t k = 0; k < models; ++k) {
+    own.clear();
+    for (const TensorType& type : node.types) {
+      own.emplace_back(type.num_elements());
+    }
+    Step step{node, {}, own};
+    for (size_t i = 0; i < in.size(); ++i) {
+      const TensorType& type = node.operands[i].type();
+      const int64_t begin = type.models > 0 ? k * type.num_elements() : 0;
+      step.in.push_back(in[i]->data() + begin);
+    }
+    step.Run();
+    for (size_t r = 0; r < own.size(); ++r) {
+      std::copy(own[r].begin(), own[r].end(),
+                out[r].begin() + k * node.types[r].num_elements());
+    }
+  }
 }
 
 }  // namespace
@@ -299,10 +334,11 @@ absl::StatusOr<TensorMap> Evaluate(const Graph& graph,
   for (const auto& node : graph.nodes()) {
     std::vector<Tensor>& out = values[node.get()];
     for (const TensorType& type : node->types) {
-      out.emplace_back(type.num_elements());
+      out.emplace_back(AllElements(type));
     }
     if (node->def().Has(kLeaf)) {
       ASSIGN_OR_RETURN(out[0], Bound(*node, bindings));
+      continue;
     }
     if (node->kind == OpKind::kExchange &&
         node->as<ExchangeAttrs>().workers != 1) {
@@ -310,11 +346,11 @@ absl::StatusOr<TensorMap> Evaluate(const Graph& graph,
           absl::StrCat("oracle: exchange: want 1 worker, got ",
                        node->as<ExchangeAttrs>().workers));
     }
-    Step step{*node, {}, out};
+    std::vector<const Tensor*> in;
     for (const Value& v : node->operands) {
-      step.in.push_back(values[v.node][v.index].data());
+      in.push_back(&values[v.node][v.index]);
     }
-    step.Run();
+    RunNode(*node, in, out);
   }
   TensorMap outputs;
   for (const Output& o : graph.outputs()) {

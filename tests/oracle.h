@@ -11,7 +11,8 @@
 
 namespace onestep {
 
-// Row-major values of named tensors; labels and indices are doubles too.
+// Row-major values of named tensors, of many models one after the other; labels
+// and indices are doubles too.
 using TensorMap = std::map<std::string, std::vector<double>>;
 
 // Runs a graph of any ops with the loops of kernels/reference.h, in float64.

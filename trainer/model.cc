@@ -113,7 +113,8 @@ Forward AddForward(Graph& graph, const ModelSpec& model, const Leaves& leaves) {
   return {x, loss};
 }
 
-std::pair<OpKind, Attrs> UpdateOp(const OptimizerSpec& optimizer) {
+std::pair<OpKind, Attrs> UpdateOp(OptimizerSpec optimizer) {
+  if (optimizer.hyper_inputs) optimizer.weight_decay = 0;
   switch (optimizer.kind) {
     case OptimizerKind::kSgd:
       break;
@@ -149,6 +150,14 @@ int64_t ModelSpec::num_parameters() const {
 }
 
 std::string ModelSpec::ToString() const { return absl::StrJoin(widths, "-"); }
+
+std::vector<std::string> HyperInputs(const OptimizerSpec& optimizer) {
+  if (!optimizer.hyper_inputs) return {};
+  if (optimizer.kind == OptimizerKind::kMomentum) {
+    return {"momentum", "weight_decay"};
+  }
+  return {"weight_decay"};
+}
 
 absl::StatusOr<std::vector<int64_t>> ParseWidths(absl::string_view text) {
   std::vector<int64_t> widths;
@@ -190,6 +199,9 @@ absl::StatusOr<Graph> BuildTrainStep(const ModelSpec& model,
   }
   std::vector<Value> scalars = {graph.AddInput("lr", F32({}))};
   if (suffixes.size() == 2) scalars.push_back(graph.AddInput("step", F32({})));
+  for (const std::string& name : HyperInputs(optimizer)) {
+    scalars.push_back(graph.AddInput(name, F32({})));
+  }
 
   const Forward forward = AddForward(graph, model, leaves);
   ASSIGN_OR_RETURN(const std::vector<Value> gradients,

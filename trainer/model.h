@@ -4,6 +4,7 @@
 // Leaves of the graphs, by name:
 //   images u8[rows,features], labels i32[rows], indices i32[batch]  the batch
 //   lr f32[], step f32[] (adam only; counts from 1)                 scalars
+//   momentum f32[], weight_decay f32[]           those that are hyper_inputs
 //   w1 f32[in,out], b1 f32[out], w2, b2, ...                        params
 //   w1.v ... (momentum), w1.m, w1.v ... (adam)            optimizer state
 // Results: loss f32[] (mean over the batch), correct f32[] (rows); evaluation
@@ -44,7 +45,13 @@ struct OptimizerSpec {
   float momentum = 0.9f;
   bool nesterov = false;
   float weight_decay = 0;  // L2, for adamw decoupled
+  // Weight decay, and of kMomentum the momentum, are inputs of the step in
+  // place of the two numbers above.
+  bool hyper_inputs = false;
 };
+
+// The inputs that hyper_inputs makes, in the order of the update's operands.
+std::vector<std::string> HyperInputs(const OptimizerSpec& optimizer);
 
 enum class Init : uint8_t { kHe, kXavier };
 

@@ -78,6 +78,15 @@ struct MeanAttrs {
   friend bool operator==(const MeanAttrs&, const MeanAttrs&) = default;
 };
 
+struct ModelsAttrs {
+  int64_t models = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("models", models);
+  }
+  friend bool operator==(const ModelsAttrs&, const ModelsAttrs&) = default;
+};
+
 struct ScaleAttrs {
   float alpha = 1;
   template <typename V>
@@ -260,7 +269,7 @@ using Attrs =
                  RowsAttrs, MeanAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs,
                  MomentumAttrs, AdamAttrs, LossGradAttrs, ActivationGradAttrs,
                  SliceAttrs, ExchangeAttrs, GatherSparseAttrs,
-                 SparseMatMulAttrs, SparseOuterAttrs>;
+                 SparseMatMulAttrs, SparseOuterAttrs, ModelsAttrs>;
 
 }  // namespace onestep
 

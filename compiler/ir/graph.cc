@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
@@ -27,6 +28,36 @@ std::vector<TensorType> TypesOf(const std::vector<Value>& values) {
   return types;
 }
 
+// The first model axis of `types`; 0: none has one.
+int64_t ModelsIn(const std::vector<TensorType>& types) {
+  for (const TensorType& type : types) {
+    if (type.models > 0) return type.models;
+  }
+  return 0;
+}
+
+absl::Status CheckModels(const OpDef& def, const Attrs& attrs, int64_t models,
+                         const std::vector<TensorType>& types) {
+  const std::vector<ModelAxis> axes =
+      def.batch(static_cast<int>(types.size()), attrs);
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool shared = types[i].models == 0;
+    std::string want;
+    if (axes[i] == ModelAxis::kShared && !shared) {
+      want = "shared by the models";
+    } else if (axes[i] == ModelAxis::kPerModel && shared) {
+      want = absl::StrCat("of ", models, " models");
+    } else if (!shared && types[i].models != models) {
+      want = absl::StrCat("of ", models, " models, as another is");
+    }
+    if (want.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(def.name, ": want operand ",
+                                                   i, " ", want, ", got ",
+                                                   types[i].ToString()));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<TensorType>> Infer(
     OpKind kind, const std::vector<Value>& operands, const Attrs& attrs) {
   const OpDef& def = GetOpDef(kind);
@@ -43,7 +74,14 @@ absl::StatusOr<std::vector<TensorType>> Infer(
     return absl::InvalidArgumentError(
         absl::StrCat(def.name, ": attributes of another op"));
   }
-  return def.infer(TypesOf(operands), attrs);
+  std::vector<TensorType> types = TypesOf(operands);
+  const int64_t models = ModelsIn(types);
+  if (models == 0) return def.infer(types, attrs);
+  RETURN_IF_ERROR(CheckModels(def, attrs, models, types));
+  for (TensorType& type : types) type.models = 0;
+  ASSIGN_OR_RETURN(types, def.infer(types, attrs));
+  for (TensorType& type : types) type.models = models;
+  return types;
 }
 
 }  // namespace
@@ -74,6 +112,24 @@ int64_t BatchRows(const Node& node) {
 int64_t BatchElements(const Node& node) {
   const TensorType& type = node.operands[0].type();
   return BatchRows(node) * (type.num_elements() / OwnRows(type));
+}
+
+OpCost CostOf(const Node& node) {
+  OpCost cost = node.def().cost(node);
+  if (node.models() > 0) cost.flops *= static_cast<double>(node.models());
+  return cost;
+}
+
+bool HasWeightDecay(const Node& sgd_update) {
+  return sgd_update.operands.size() > 3 ||
+         sgd_update.as<SgdAttrs>().weight_decay != 0;
+}
+
+int64_t ModelsOf(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->models() > 0) return node->models();
+  }
+  return 0;
 }
 
 bool IsConstantOne(Value value) {
@@ -147,7 +203,39 @@ Value Graph::Add(OpKind kind, std::vector<Value> operands) {
   return Add(kind, std::move(operands), GetOpDef(kind).default_attrs);
 }
 
+// A constant is made anew for the models.
+void Graph::BroadcastOperands(OpKind kind, const Attrs& attrs,
+                              std::vector<Value>& operands) {
+  const int64_t models = ModelsIn(TypesOf(operands));
+  if (models == 0) return;
+  const std::vector<ModelAxis> axes =
+      GetOpDef(kind).batch(static_cast<int>(operands.size()), attrs);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Value& x = operands[i];
+    if (axes[i] != ModelAxis::kPerModel || x.type().models > 0) continue;
+    if (x.node->kind == OpKind::kConstant) {
+      TensorType type = x.type();
+      type.models = models;
+      x = AddConstant(x.node->as<ConstantAttrs>().value, std::move(type));
+    } else {
+      x = Add(OpKind::kBroadcastModels, {x}, ModelsAttrs{models});
+    }
+  }
+}
+
+absl::Status Graph::InferAnew(Node* node) {
+  const Node* const before = insertion_point_;
+  const Phase phase = std::exchange(phase_, node->phase);
+  insertion_point_ = node;
+  BroadcastOperands(node->kind, node->attrs, node->operands);
+  insertion_point_ = before;
+  phase_ = phase;
+  ASSIGN_OR_RETURN(node->types, Infer(node->kind, node->operands, node->attrs));
+  return absl::OkStatus();
+}
+
 Value Graph::Add(OpKind kind, std::vector<Value> operands, Attrs attrs) {
+  BroadcastOperands(kind, attrs, operands);
   absl::StatusOr<Node*> node =
       AddNode(kind, std::move(operands), std::move(attrs));
   if (!node.ok()) {
@@ -271,6 +359,7 @@ absl::Status Graph::Verify() const {
   };
   std::set<const Node*> seen;
   std::set<std::string> names;
+  int64_t models = 0;
   for (const auto& node : nodes_) {
     const char* op = node->def().name;
     for (const Value& v : node->operands) {
@@ -286,6 +375,14 @@ absl::Status Graph::Verify() const {
       if (!names.insert(node->name()).second) {
         return broken("two leaves named ", node->name());
       }
+    }
+    if (node->models() > 0 && node->models() != models) {
+      if (models != 0) {
+        return broken(NameOf(node->result()), ": want ", models,
+                      " models as another value, got ",
+                      node->types[0].ToString());
+      }
+      models = node->models();
     }
     if (HasGivenType(node->kind)) {
       for (int64_t d : node->types[0].dims) {

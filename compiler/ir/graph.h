@@ -51,6 +51,8 @@ struct Node {
   }
   // Of an input or param.
   const std::string& name() const { return as<NameAttrs>().name; }
+  // How many models it computes for; 0: its results are shared by all.
+  int64_t models() const { return types[0].models; }
 };
 
 inline const TensorType& Value::type() const { return node->types[index]; }
@@ -67,7 +69,8 @@ struct Output {
 // A train step (or any computation) in SSA form.
 //
 // Invariants, checked by Verify: nodes are in topological order, which is
-// also the order of execution; types are what the infer rules say; names of
+// also the order of execution; types are what the infer rules say, with a model
+// axis where an operand has one; what has one has as many models; names of
 // inputs, params and results are unique; sizes are at least 1; a param is
 // updated at most once, by a value of its own type. Node addresses are stable
 // until the node is erased.
@@ -84,7 +87,8 @@ class Graph {
   // InvalidArgument with the op's message when the operands do not fit.
   absl::StatusOr<Node*> AddNode(OpKind kind, std::vector<Value> operands,
                                 Attrs attrs);
-  // For operands known to fit: CHECKs, and gives result 0.
+  // For operands known to fit: CHECKs, and gives result 0. A shared operand
+  // that is wanted per model is broadcast.
   Value Add(OpKind kind, std::vector<Value> operands);
   Value Add(OpKind kind, std::vector<Value> operands, Attrs attrs);
   // f32 tensor filled with `value`.
@@ -117,6 +121,9 @@ class Graph {
   // ---- changing ----
   // Every use of `from`, outputs included, becomes `to`.
   void ReplaceUses(Value from, Value to);
+  // The types of `node` by those of its operands, which are broadcast as by
+  // Add. InvalidArgument when they do not fit.
+  absl::Status InferAnew(Node* node);
   // Output i of outputs() becomes `value`.
   void SetOutput(int i, Value value) { outputs_[i].value = value; }
   // REQUIRES: no result of `node` has a use.
@@ -131,6 +138,8 @@ class Graph {
 
  private:
   Node* Insert(std::unique_ptr<Node> node);
+  void BroadcastOperands(OpKind kind, const Attrs& attrs,
+                         std::vector<Value>& operands);
 
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Output> outputs_;
@@ -149,6 +158,15 @@ struct GradContext {
 
   Value operand(int i) const { return node.operands[i]; }
 };
+
+// What the node computes and moves in one execution, for all its models.
+OpCost CostOf(const Node& node);
+
+// An sgd_update whose weight decay is not the attribute 0.
+bool HasWeightDecay(const Node& sgd_update);
+
+// Models of the graph's values; 0: there is no model axis.
+int64_t ModelsOf(const Graph& graph);
 
 // Whether the node of `value` may write it over `operand`, which it reads, so
 // far as the op is concerned (op_alias.cc); whether another node still wants

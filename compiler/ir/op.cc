@@ -27,6 +27,7 @@ std::vector<OpDef> MakeOps() {
           }                                                    \
         }(),                                                   \
         Cost##kind,                                            \
+        Batch##kind,                                           \
         Partition##kind},
 #include "compiler/ir/ops.def"
 #undef OP

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The op set and each op's rules. The rows are in ops.def; the rules in
-// op_infer.cc (shapes), op_grad.cc (gradients), op_cost.cc (FLOPs, bytes) and
-// op_partition.cc (workers).
+// op_infer.cc (shapes), op_grad.cc (gradients), op_cost.cc (FLOPs, bytes),
+// op_batch.cc (many models) and op_partition.cc (workers).
 #ifndef ONESTEP_COMPILER_IR_OP_H_
 #define ONESTEP_COMPILER_IR_OP_H_
 
@@ -39,6 +39,14 @@ enum OpTraits : uint32_t {
 
 inline constexpr int kVariadic = -1;
 
+// What an operand is in a node that computes for each of many models, as one
+// does when any operand is per model; its results then all are.
+enum class ModelAxis : uint8_t {
+  kPerModel,  // a tensor for each model; one that is shared is broadcast first
+  kShared,    // one tensor for all models
+  kEither,
+};
+
 struct OpCost {
   double flops = 0;  // a multiply and an add count as two
   double bytes = 0;  // operands read once, results written once
@@ -50,7 +58,10 @@ struct OpCost {
 using InferFn = absl::StatusOr<std::vector<TensorType>> (*)(
     const std::vector<TensorType>& operands, const Attrs& attrs);
 using GradFn = absl::StatusOr<std::vector<Value>> (*)(const GradContext&);
+// Of one model's FLOPs, of all models' bytes; see CostOf.
 using CostFn = OpCost (*)(const Node& node);
+// One per operand, of which there are `operands`.
+using BatchFn = std::vector<ModelAxis> (*)(int operands, const Attrs& attrs);
 
 struct OpDef {
   OpKind kind;
@@ -63,6 +74,7 @@ struct OpDef {
   InferFn infer;
   GradFn grad;
   CostFn cost;
+  BatchFn batch;
   PartitionFn partition;
 
   bool Has(OpTraits trait) const { return (traits & trait) != 0; }

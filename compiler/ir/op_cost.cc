@@ -36,7 +36,11 @@ OpCost PerElement(const Node& node, double flops) {
   return {flops * Elements(node.operands[0].type()), AllBytes(node)};
 }
 
-double DecayFlops(float weight_decay) { return weight_decay != 0 ? 2 : 0; }
+// Of an update whose last operand may be the weight decay.
+double DecayFlops(const Node& node, float weight_decay) {
+  const int operands = static_cast<int>(node.operands.size());
+  return weight_decay != 0 || operands > node.def().min_operands ? 2 : 0;
+}
 
 double ActivationFlops(Activation activation) {
   switch (activation) {
@@ -168,19 +172,23 @@ OpCost CostMseGrad(const Node& node) { return PerElement(node, 2); }
 OpCost CostCountCorrect(const Node& node) { return PerElement(node, 1); }
 
 OpCost CostSgdUpdate(const Node& node) {
-  return PerElement(node, 2 + DecayFlops(node.as<SgdAttrs>().weight_decay));
+  return PerElement(node,
+                    2 + DecayFlops(node, node.as<SgdAttrs>().weight_decay));
 }
 
 OpCost CostMomentumUpdate(const Node& node) {
   const auto& attrs = node.as<MomentumAttrs>();
-  return PerElement(
-      node, 4 + (attrs.nesterov ? 2 : 0) + DecayFlops(attrs.weight_decay));
+  return PerElement(node, 4 + (attrs.nesterov ? 2 : 0) +
+                              DecayFlops(node, attrs.weight_decay));
 }
 
 // m' 3, v' 4, both hats 2; sqrt, add, divide, multiply, subtract.
 OpCost CostAdamUpdate(const Node& node) {
-  return PerElement(node, 14 + DecayFlops(node.as<AdamAttrs>().weight_decay));
+  return PerElement(node,
+                    14 + DecayFlops(node, node.as<AdamAttrs>().weight_decay));
 }
+
+OpCost CostBroadcastModels(const Node& node) { return {0, AllBytes(node)}; }
 
 // Only the part is read.
 OpCost CostSlice(const Node& node) { return {0, 2 * ResultBytes(node)}; }

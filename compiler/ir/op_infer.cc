@@ -87,12 +87,23 @@ absl::Status CheckBatchRows(OpKind kind, int64_t rows, const TensorType& part) {
                absl::StrCat("rows=", rows));
 }
 
-// (w, dw, `states` tensors of w's shape, `scalars` f32[]) -> w and states.
+// (w, dw, `states` tensors of w's shape, then scalars f32[]) -> w and states.
+// The last scalars are `hyper` ones or none: `decay` is then to be 0.
 absl::StatusOr<Types> InferUpdate(OpKind kind, const std::string& want,
-                                  const Types& in, int states, int scalars) {
+                                  const Types& in, int states, int hyper,
+                                  float decay) {
+  const int scalars = static_cast<int>(in.size()) - 2 - states;
+  const int least = GetOpDef(kind).min_operands - 2 - states;
   Types types(2 + states, in[0]);
   types.insert(types.end(), scalars, F32({}));
-  if (in[0].dtype != DType::kF32 || in != types) return Wrong(kind, want, in);
+  if (in[0].dtype != DType::kF32 || in != types ||
+      (scalars != least && scalars != least + hyper)) {
+    return Wrong(kind, want, in);
+  }
+  if (scalars > least && decay != 0) {
+    return Wrong(kind, "weight_decay 0 beside the operand",
+                 absl::StrCat("weight_decay=", decay));
+  }
   return Types(1 + states, in[0]);
 }
 
@@ -310,21 +321,37 @@ absl::StatusOr<Types> InferCountCorrect(const Types& in, const Attrs&) {
   return Types{F32({})};
 }
 
-absl::StatusOr<Types> InferSgdUpdate(const Types& in, const Attrs&) {
-  return InferUpdate(OpKind::kSgdUpdate, "w, dw f32 of one shape, lr f32[]", in,
-                     /*states=*/0, /*scalars=*/1);
+absl::StatusOr<Types> InferSgdUpdate(const Types& in, const Attrs& attrs) {
+  return InferUpdate(OpKind::kSgdUpdate,
+                     "w, dw f32 of one shape, lr[, weight_decay] f32[]", in,
+                     /*states=*/0, /*hyper=*/1,
+                     std::get<SgdAttrs>(attrs).weight_decay);
 }
 
-absl::StatusOr<Types> InferMomentumUpdate(const Types& in, const Attrs&) {
-  return InferUpdate(OpKind::kMomentumUpdate,
-                     "w, dw, v f32 of one shape, lr f32[]", in, /*states=*/1,
-                     /*scalars=*/1);
+absl::StatusOr<Types> InferMomentumUpdate(const Types& in, const Attrs& attrs) {
+  return InferUpdate(
+      OpKind::kMomentumUpdate,
+      "w, dw, v f32 of one shape, lr[, momentum, weight_decay] f32[]", in,
+      /*states=*/1, /*hyper=*/2, std::get<MomentumAttrs>(attrs).weight_decay);
 }
 
-absl::StatusOr<Types> InferAdamUpdate(const Types& in, const Attrs&) {
-  return InferUpdate(OpKind::kAdamUpdate,
-                     "w, dw, m, v f32 of one shape, lr, step f32[]", in,
-                     /*states=*/2, /*scalars=*/2);
+absl::StatusOr<Types> InferAdamUpdate(const Types& in, const Attrs& attrs) {
+  return InferUpdate(
+      OpKind::kAdamUpdate,
+      "w, dw, m, v f32 of one shape, lr, step[, weight_decay] f32[]", in,
+      /*states=*/2, /*hyper=*/1, std::get<AdamAttrs>(attrs).weight_decay);
+}
+
+absl::StatusOr<Types> InferBroadcastModels(const Types& in,
+                                           const Attrs& attrs) {
+  const int64_t models = std::get<ModelsAttrs>(attrs).models;
+  if (models < 1) {
+    return Wrong(OpKind::kBroadcastModels, "models >= 1",
+                 absl::StrCat("models=", models));
+  }
+  ASSIGN_OR_RETURN(Types types, InferUnary(OpKind::kBroadcastModels, in));
+  types[0].models = models;
+  return types;
 }
 
 absl::StatusOr<Types> InferSlice(const Types& in, const Attrs& attrs) {

@@ -219,6 +219,10 @@ Strategies PartitionSgdUpdate(const Node& node) { return Update(node); }
 Strategies PartitionMomentumUpdate(const Node& node) { return Update(node); }
 Strategies PartitionAdamUpdate(const Node& node) { return Update(node); }
 
+Strategies PartitionBroadcastModels(const Node& node) {
+  return SplitAlikeOrPartial(node);
+}
+
 // The axis it cuts stays whole.
 Strategies PartitionSlice(const Node& node) {
   const auto& attrs = node.as<SliceAttrs>();

@@ -13,6 +13,7 @@ namespace onestep {
       const std::vector<TensorType>& operands, const Attrs& attrs);          \
   absl::StatusOr<std::vector<Value>> Grad##kind(const GradContext& context); \
   OpCost Cost##kind(const Node& node);                                       \
+  std::vector<ModelAxis> Batch##kind(int operands, const Attrs& attrs);      \
   std::vector<Strategy> Partition##kind(const Node& node);
 #include "compiler/ir/ops.def"
 #undef OP

@@ -68,24 +68,35 @@ absl::StatusOr<TensorType> ParseType(absl::string_view text) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t elements = 1;
   TensorType type;
+  const absl::string_view whole = text;
+  const size_t times = text.find('x');
+  if (times != absl::string_view::npos) {
+    if (!absl::SimpleAtoi(text.substr(0, times), &type.models) ||
+        type.models < 1 || type.models > kMaxElements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("want models as in 16xf32[32,10], got ", whole));
+    }
+    elements = type.models;
+    text.remove_prefix(times + 1);
+  }
   const size_t open = text.find('[');
   if (open == absl::string_view::npos || text.back() != ']' ||
       !ParseField(text.substr(0, open), type.dtype)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("want a type like f32[32,10], got ", text));
+        absl::StrCat("want a type like f32[32,10], got ", whole));
   }
   const absl::string_view dims = text.substr(open + 1, text.size() - open - 2);
   for (absl::string_view dim : absl::StrSplit(dims, ',', absl::SkipEmpty())) {
     int64_t d = 0;
     if (!absl::SimpleAtoi(dim, &d)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("want a size, got ", dim, " in ", text));
+          absl::StrCat("want a size, got ", dim, " in ", whole));
     }
     type.dims.push_back(d);
     elements = d > 0 && elements <= kMaxElements / d ? elements * d : -1;
     if (elements < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "want sizes from 1 and at most 2^40 elements, got ", text));
+          "want sizes from 1 and at most 2^40 elements, got ", whole));
     }
   }
   return type;

@@ -34,7 +34,7 @@ class Matcher {
     for (const auto& node : graph_.nodes()) {
       if (node->def().Has(kLeaf)) continue;
       ++ops;
-      const OpCost cost = node->def().cost(*node);
+      const OpCost cost = CostOf(*node);
       match_.flops += cost.flops;
       match_.bytes += cost.bytes;
     }

@@ -80,6 +80,8 @@ class KernelMaker {
       case OpKind::kMomentumUpdate:
       case OpKind::kAdamUpdate:
         return Updates();
+      case OpKind::kBroadcastModels:
+        break;
     }
     CHECK(false);
   }

@@ -17,7 +17,7 @@ namespace {
 // one and two threads, with AVX-512 and with AVX2; see bench/NOTES.md.
 bool OnednnIsFaster(const Node& node) {
   // A primitive's own dispatch takes 0.3 us.
-  if (node.def().cost(node).flops < 4e5) return false;
+  if (CostOf(node).flops < 4e5) return false;
   // With AVX2 ours is 5 to 12 % behind, with AVX-512 up to 25 % ahead...
   if (absl::string_view(CpuIsa()) != "avx3") return true;
   // ... while b and c, which it does not pack, stay near the second-level
@@ -87,7 +87,7 @@ StepInfo Describe(const MemoryPlan& plan, Node& node) {
   info.label =
       absl::StrCat(info.op, attrs.empty() ? "" : " ", attrs, " ",
                    TypesText(node.operands), " -> ", TypesText(results));
-  const OpCost cost = node.def().cost(node);
+  const OpCost cost = CostOf(node);
   info.flops = cost.flops;
   info.bytes = cost.bytes;
   return info;

@@ -114,6 +114,7 @@ class Lowering {
       case OpKind::kParam:
       case OpKind::kConstant:
       case OpKind::kExchange:  // LowerToChain refuses it
+      case OpKind::kBroadcastModels:
         break;
       case OpKind::kSlice:
         return Slice();
@@ -459,32 +460,47 @@ class Lowering {
     };
   }
 
+  // A hyper-parameter: operand i where there is one, else the attribute.
+  struct Hyper {
+    float* const* operand;
+    float attribute;
+    float operator*() const {
+      return operand == nullptr ? attribute : **operand;
+    }
+  };
+  Hyper HyperOf(int i, float attribute) const {
+    return {i < std::ssize(node_.operands) ? In(i) : nullptr, attribute};
+  }
+
   Call Update() {
     float* const* w = In(0);
     float* const* dw = In(1);
     float* const* w_out = Out();
     if (node_.kind == OpKind::kSgdUpdate) {
       return Elementwise(
-          [=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay](
-              int64_t b, int64_t n) {
-            cpu::SgdUpdate(*w + b, *dw + b, **lr, decay, *w_out + b, n);
+          [=, lr = In(2),
+           decay = HyperOf(3, node_.as<SgdAttrs>().weight_decay)](int64_t b,
+                                                                  int64_t n) {
+            cpu::SgdUpdate(*w + b, *dw + b, **lr, *decay, *w_out + b, n);
           });
     }
     if (node_.kind == OpKind::kMomentumUpdate) {
       const MomentumAttrs& a = node_.as<MomentumAttrs>();
       return Elementwise(
-          [=, v = In(2), lr = In(3), v_out = Out(1)](int64_t b, int64_t n) {
-            const cpu::Momentum options = {**lr, a.momentum, a.weight_decay,
-                                           a.nesterov};
+          [=, v = In(2), lr = In(3), v_out = Out(1),
+           momentum = HyperOf(4, a.momentum),
+           decay = HyperOf(5, a.weight_decay)](int64_t b, int64_t n) {
+            const cpu::Momentum options = {**lr, *momentum, *decay, a.nesterov};
             cpu::MomentumUpdate(*w + b, *dw + b, *v + b, options, *w_out + b,
                                 *v_out + b, n);
           });
     }
     const AdamAttrs& a = node_.as<AdamAttrs>();
     return Elementwise([=, m = In(2), v = In(3), lr = In(4), step = In(5),
-                        m_out = Out(1), v_out = Out(2)](int64_t b, int64_t n) {
-      const cpu::Adam options = {**lr,      **step,         a.beta1,    a.beta2,
-                                 a.epsilon, a.weight_decay, a.decoupled};
+                        decay = HyperOf(6, a.weight_decay), m_out = Out(1),
+                        v_out = Out(2)](int64_t b, int64_t n) {
+      const cpu::Adam options = {**lr,      **step, a.beta1,    a.beta2,
+                                 a.epsilon, *decay, a.decoupled};
       cpu::AdamUpdate(*w + b, *dw + b, *m + b, *v + b, options, *w_out + b,
                       *m_out + b, *v_out + b, n);
     });

@@ -58,6 +58,8 @@ class Lowering {
 
   absl::StatusOr<OnednnCall> Make() {
     Onednn& onednn = *context_.onednn;
+    // Its sums come in another order than those of one model do here.
+    if (node_.models() > 0) return None();
     switch (node_.kind) {
       case OpKind::kCast:
         return onednn.MakeReorder(In(0), Out());
@@ -104,7 +106,7 @@ class Lowering {
         return onednn.MakeSoftmaxGrad(In(0), In(1), Out());
       case OpKind::kSgdUpdate:
         // w += -(dw * lr): one primitive when it is in place.
-        if (node_.as<SgdAttrs>().weight_decay != 0 || !SameSlot(In(0), Out())) {
+        if (HasWeightDecay(node_) || !SameSlot(In(0), Out())) {
           return None();
         }
         return onednn.MakeBinary(OnednnBinary::kMul, In(1), In(2), Out(), -1,
@@ -124,6 +126,7 @@ class Lowering {
       case OpKind::kGatherConvert:
       case OpKind::kSlice:
       case OpKind::kExchange:
+      case OpKind::kBroadcastModels:
       case OpKind::kLossGrad:
       case OpKind::kActivationGrad:
       case OpKind::kGatherSparse:

@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<Value>> Sweep(Graph& graph, Value y,
     dys.resize(value.node->types.size());
     return dys[value.index];
   };
-  const Value one = graph.AddConstant(1, F32({}));
+  const Value one = graph.AddConstant(1, y.type());
   gradient_of(y) = one;
   for (auto it = path.rbegin(); it != path.rend(); ++it) {
     Node& node = **it;
@@ -47,6 +47,11 @@ absl::StatusOr<std::vector<Value>> Sweep(Graph& graph, Value y,
                      node.def().grad({graph, node, dys->second, wanted}));
     for (size_t i = 0; i < node.operands.size(); ++i) {
       if (!wanted[i] || !dxs[i]) continue;
+      if (dxs[i].type() != node.operands[i].type()) {  // a sum over the models
+        return absl::UnimplementedError(
+            absl::StrCat("gradients: ", graph.NameOf(node.operands[i]),
+                         " is shared by models that differ"));
+      }
       Value& sum = gradient_of(node.operands[i]);
       sum = sum ? graph.Add(OpKind::kAdd, {sum, dxs[i]}) : dxs[i];
     }
@@ -69,7 +74,7 @@ absl::StatusOr<std::vector<Value>> Sweep(Graph& graph, Value y,
 
 absl::StatusOr<std::vector<Value>> Gradients(Graph& graph, Value y,
                                              const std::vector<Value>& xs) {
-  if (y.type() != F32({})) {
+  if (y.type().dtype != DType::kF32 || y.type().rank() != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("gradients: want y f32[], got ", y.type().ToString()));
   }

@@ -110,8 +110,7 @@ std::vector<Node*> FoldableUpdates(PassContext& context) {
     if (!node->def().Has(kUpdate)) continue;
     const std::string fold =
         absl::StrCat("fold ", graph.NameOf(node->result()), ": ");
-    if (node->kind != OpKind::kSgdUpdate ||
-        node->as<SgdAttrs>().weight_decay != 0) {
+    if (node->kind != OpKind::kSgdUpdate || HasWeightDecay(*node)) {
       context.Refuse(fold + WhyNotAdded(graph, node.get()));
       continue;
     }

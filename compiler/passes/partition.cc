@@ -242,7 +242,7 @@ class Search {
   }
 
   static double NodeUs(const Node& node, double share) {
-    const OpCost cost = node.def().cost(node);
+    const OpCost cost = CostOf(node);
     return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
                                       cost.bytes / kCacheBytesPerUs);
   }

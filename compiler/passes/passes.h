@@ -11,6 +11,15 @@
 
 namespace onestep {
 
+// The graph of one model becomes that of K: params, their updates and the named
+// inputs get a model axis, and with them all that is computed from them; the
+// batch stays shared and is fetched once.
+//   %w = param f32[784,128]             %w = param 5xf32[784,128]
+//   %y = matmul(%x, %w) : f32[32,128]   %y = matmul(%x, %w) : 5xf32[32,128]
+// InvalidArgument when the graph has a model axis already or no such input;
+// Unimplemented, naming the node, when its op does not allow it.
+absl::StatusOr<bool> VectorizeModels(PassContext& context);
+
 // Identities: scale by 1, mul_scalar by a constant 1 (its alpha stays, as a
 // scale), add of a constant 0, mul by a constant 1, scale of scale, cast to the
 // type it has. reduce_rows of one row is left alone: its rank changes. Dead

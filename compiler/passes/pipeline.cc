@@ -18,6 +18,8 @@ namespace onestep {
 namespace {
 
 constexpr Pass kPasses[] = {
+    // First, so that all others see the graph that is run.
+    {"vectorize", VectorizeModels, false},
     {"simplify", Simplify, false},
     // After simplify, which makes more nodes equal.
     {"cse", Cse, false},
@@ -79,7 +81,7 @@ absl::Status RunPass(Graph& graph, const Pass& pass,
                      const PipelineOptions& options, PassRecord& record) {
   const bool need_text = options.keep_text || options.check_reports;
   std::string before = need_text ? PrintGraph(graph) : "";
-  PassContext context{graph, {}, options.sparse};
+  PassContext context{graph, {}, options.sparse, options.vectorize};
   const ScopedRange range(pass.name);
   record.begin_ns = NowNs();
   ASSIGN_OR_RETURN(record.changed, pass.run(context));

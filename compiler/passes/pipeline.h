@@ -18,6 +18,13 @@ struct SparseInput {
   int64_t nonzeros = 0;  // of its values; 0: it is to be read dense
 };
 
+// Into a graph of how many models, and which inputs then differ between them;
+// its params all do.
+struct Vectorize {
+  int64_t models = 0;  // 0: it stays the graph of one
+  std::vector<std::string> inputs = {"lr"};
+};
+
 // What a pass is given: the graph it changes and the place where it says
 // which fusion it refused and why.
 struct PassContext {
@@ -25,6 +32,7 @@ struct PassContext {
   // "fuse %7: second use of %6 by gelu_grad"
   std::vector<std::string> refusals;
   SparseInput sparse = {};
+  Vectorize vectorize = {};
 
   void Refuse(std::string reason) { refusals.push_back(std::move(reason)); }
 };
@@ -46,11 +54,12 @@ struct PipelineOptions {
   bool fuse = true;
   std::vector<std::string> disabled = {};  // names of passes
   bool keep_text = false;                  // fill before and after
-  // Existing folder: "02-cse.txt" per pass that changed the graph or refused.
+  // Existing folder: "03-cse.txt" per pass that changed the graph or refused.
   std::string dump_dir = {};
   // Compare what a pass reports with the text before and after.
   bool check_reports = false;
-  SparseInput sparse = {};  // for sparse-input
+  SparseInput sparse = {};   // for sparse-input
+  Vectorize vectorize = {};  // for vectorize
 };
 
 // One pass of one run.

@@ -64,7 +64,7 @@ std::string WhyNotAdded(const Graph& graph, const Node* update) {
     return absl::StrCat(update->def().name, " of ", w,
                         " keeps a state that is not linear in lr");
   }
-  if (update->as<SgdAttrs>().weight_decay != 0) {
+  if (HasWeightDecay(*update)) {
     return absl::StrCat("weight decay scales ", w,
                         " by 1 - lr * decay, read at run time");
   }

@@ -22,7 +22,7 @@ OpCost CostOf(const std::string& body) {
   EXPECT_OK(graph);
   if (!graph.ok()) return {-1, -1};
   const Node& node = *graph->nodes().back();
-  return node.def().cost(node);
+  return CostOf(node);
 }
 
 TEST(OpCostTest, MatMulCountsTwoFlopsPerMultiplyAdd) {
@@ -79,7 +79,7 @@ TEST(OpCostTest, TheTrainStepOfAnMlpHasTheKnownMatMulFlops) {
   ASSERT_OK(Gradients(graph, graph.outputs()[0].value, params));
   double flops = 0;
   for (const auto& node : graph.nodes()) {
-    if (node->kind == OpKind::kMatMul) flops += node->def().cost(*node).flops;
+    if (node->kind == OpKind::kMatMul) flops += CostOf(*node).flops;
   }
   EXPECT_EQ(flops / kBatch, 2 * (2 * 784 * 128 + 3 * 128 * 10));
 }
@@ -155,7 +155,7 @@ TEST(OpCostTest, ElementwiseOpsCountTheirFormulaPerElement) {
     const Value x = graph.AddInput("x", F32({3, 17}));
     const int operands = GetOpDef(kind).min_operands;
     const Value y = graph.Add(kind, std::vector<Value>(operands, x));
-    const OpCost cost = GetOpDef(kind).cost(*y.node);
+    const OpCost cost = CostOf(*y.node);
     EXPECT_EQ(cost.flops, flops * 3 * 17);
     EXPECT_EQ(cost.bytes, 4 * (operands + 1) * 3 * 17);
   }

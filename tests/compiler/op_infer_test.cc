@@ -340,19 +340,33 @@ TEST(OpInferTest, UpdatesGiveTheParamAndItsState) {
 TEST(OpInferTest, UpdatesRefuseAnotherShapeOfGradientStateOrScalar) {
   const TensorType w = F32({4, 3}), v = F32({3, 4}), s = F32({});
   ExpectRefused(Infer(OpKind::kSgdUpdate, {w, v, s}),
-                "sgd_update: want w, dw f32 of one shape, lr f32[], got "
-                "f32[4,3], f32[3,4], f32[]");
+                "sgd_update: want w, dw f32 of one shape, lr[, weight_decay] "
+                "f32[], got f32[4,3], f32[3,4], f32[]");
   ExpectRefused(Infer(OpKind::kSgdUpdate, {w, w, F32({1})}),
                 "got f32[4,3], f32[4,3], f32[1]");
   ExpectRefused(Infer(OpKind::kSgdUpdate, {I32({4}), I32({4}), s}),
                 "got i32[4], i32[4], f32[]");
-  ExpectRefused(Infer(OpKind::kMomentumUpdate, {w, w, v, s}),
-                "momentum_update: want w, dw, v f32 of one shape, lr f32[], "
-                "got f32[4,3], f32[4,3], f32[3,4], f32[]");
+  ExpectRefused(
+      Infer(OpKind::kMomentumUpdate, {w, w, v, s}),
+      "momentum_update: want w, dw, v f32 of one shape, lr[, momentum, "
+      "weight_decay] f32[], got f32[4,3], f32[4,3], f32[3,4], f32[]");
   ExpectRefused(Infer(OpKind::kAdamUpdate, {w, w, w, w, s, F32({2})}),
-                "adam_update: want w, dw, m, v f32 of one shape, lr, step "
-                "f32[], got f32[4,3], f32[4,3], f32[4,3], f32[4,3], f32[], "
-                "f32[2]");
+                "adam_update: want w, dw, m, v f32 of one shape, lr, step[, "
+                "weight_decay] f32[], got f32[4,3], f32[4,3], f32[4,3], "
+                "f32[4,3], f32[], f32[2]");
+}
+
+TEST(OpInferTest, UpdatesTakeHyperParametersAsOperandsAllOrNone) {
+  const TensorType w = F32({4, 3}), s = F32({});
+  ExpectTypes(Infer(OpKind::kSgdUpdate, {w, w, s, s}), {w});
+  ExpectTypes(Infer(OpKind::kMomentumUpdate, {w, w, w, s, s, s}), {w, w});
+  ExpectTypes(Infer(OpKind::kAdamUpdate, {w, w, w, w, s, s, s}), {w, w, w});
+  ExpectRefused(Infer(OpKind::kMomentumUpdate, {w, w, w, s, s}),
+                "momentum_update: want w, dw, v f32 of one shape, lr[, "
+                "momentum, weight_decay] f32[], got");
+  ExpectRefused(Infer(OpKind::kSgdUpdate, {w, w, s, s}, SgdAttrs{0.5f}),
+                "sgd_update: want weight_decay 0 beside the operand, got "
+                "weight_decay=0.5");
 }
 
 // ---- parts of values -------------------------------------------------------

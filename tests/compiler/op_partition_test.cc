@@ -298,7 +298,11 @@ TEST(OpPartitionTest, EveryListBeginsReplicatedAndIsWellFormed) {
   });
   for (const OpDef& def : AllOps()) {
     if (def.Has(kLeaf) || def.kind == OpKind::kConstant) continue;
-    EXPECT_EQ(shared.count(def.kind), def.kind == OpKind::kExchange ? 0u : 1u)
+    EXPECT_EQ(
+        shared.count(def.kind),
+        def.kind == OpKind::kExchange || def.kind == OpKind::kBroadcastModels
+            ? 0u
+            : 1u)
         << def.name;
   }
 }

@@ -45,6 +45,41 @@ TEST(TextTest, AnExchangeRoundTrips) {
   EXPECT_EQ(parsed.nodes()[2]->as<ExchangeAttrs>(), cut);
 }
 
+TEST(TextTest, TheTypesOfManyModelsRoundTrip) {
+  constexpr char kText[] = R"(graph {
+  %x = input f32[3,2]
+  %lr = input 16xf32[]
+  %w = param 16xf32[2,4]
+  %0 = broadcast_models(%x) {models=16} : 16xf32[3,2]
+  %1 = matmul(%x, %w) : 16xf32[3,4]
+  %2 = mul_scalar(%1, %lr) : 16xf32[3,4]
+  result each = %0
+  result y = %2
+}
+)";
+  ASSERT_OK_AND_ASSIGN(const Graph graph, ParseGraph(kText));
+  EXPECT_EQ(PrintGraph(graph), kText);
+  EXPECT_EQ(graph.FindLeaf("w")->types[0].models, 16);
+  EXPECT_EQ(graph.FindLeaf("w")->types[0].num_elements(), 8);
+  EXPECT_EQ(graph.FindLeaf("w")->types[0].bytes(), 16 * 8 * 4);
+}
+
+TEST(TextTest, ModelsThatDoNotFitAreRefused) {
+  const auto message = [](const std::string& lines) {
+    return std::string(
+        ParseGraph("graph {\n" + lines + "\n}").status().message());
+  };
+  EXPECT_THAT(message("%x = input 0xf32[2]"),
+              HasSubstr("want models as in 16xf32[32,10], got 0xf32[2]"));
+  EXPECT_THAT(message("%x = input 1000000xf32[2000000]"),
+              HasSubstr("at most 2^40 elements"));
+  EXPECT_THAT(message("%x = input 2xf32[2]\n%w = param 3xf32[2]"),
+              HasSubstr("want 2 models as another value, got 3xf32[2]"));
+  EXPECT_THAT(message("%x = input 2xf32[2]\n%y = input f32[2]\n"
+                      "%0 = add(%x, %y) : 2xf32[2]"),
+              HasSubstr("add: want operand 1 of 2 models, got f32[2]"));
+}
+
 TEST(TextTest, WholeStepsRoundTripWithTheirPhases) {
   MlpRandom random(5);
   for (int i = 0; i < 50; ++i) {
