@@ -60,7 +60,10 @@ absl::Status TeamProgram::Bind(absl::string_view name, void* data,
   }
   for (Worker& worker : workers_) {
     if (worker.results.find(name) != worker.results.end()) continue;
-    RETURN_IF_ERROR(worker.chain->Bind(name, data, stride_bytes, steps));
+    const auto offset = worker.offsets.find(name);
+    char* const own = static_cast<char*>(data) +
+                      (offset == worker.offsets.end() ? 0 : offset->second);
+    RETURN_IF_ERROR(worker.chain->Bind(name, own, stride_bytes, steps));
   }
   return absl::OkStatus();
 }
@@ -69,10 +72,12 @@ void TeamProgram::Move(Worker& worker, bool in) const {
   for (size_t i = 0; i < worker.pieces.size(); ++i) {
     const Piece& piece = worker.pieces[i];
     if (!in && !piece.gives_back) continue;
-    const int64_t bytes = piece.size * piece.inner;
+    const bool all = piece.size == piece.full;
+    const int64_t outer = all ? 1 : piece.outer;
+    const int64_t bytes = (all ? piece.outer : 1) * piece.size * piece.inner;
     char* own = worker.memory[i].as<char>();
     char* whole = params_.find(piece.name)->second + piece.begin * piece.inner;
-    for (int64_t o = 0; o < piece.outer; ++o) {
+    for (int64_t o = 0; o < outer; ++o) {
       std::memcpy(in ? own : whole, in ? whole : own, bytes);
       own += bytes;
       whole += piece.full * piece.inner;

@@ -55,6 +55,9 @@ class TeamProgram : public Executable {
     std::unique_ptr<Chain> chain;
     std::vector<Piece> pieces;
     std::vector<Buffer> memory;  // one per piece
+    // In bytes from what the caller binds to what is this worker's, for inputs
+    // and results of which each worker has a part.
+    std::map<std::string, int64_t, std::less<>> offsets;
     // Results that worker 0 alone gives out; the others' stay here, where
     // their own later steps may read them.
     std::map<std::string, Buffer, std::less<>> results;

@@ -21,6 +21,11 @@ std::vector<double> LoadF32(const Buffer& buffer, int64_t n) {
   return std::vector<double>(buffer.as<float>(), buffer.as<float>() + n);
 }
 
+// Of all models.
+int64_t Elements(const TensorType& type) {
+  return type.bytes() / DTypeBytes(type.dtype);
+}
+
 }  // namespace
 
 absl::StatusOr<TensorMap> RunChain(const Graph& graph,
@@ -41,7 +46,7 @@ absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
     const TensorType& type = node->types[0];
     ASSIGN_OR_RETURN(Buffer buffer, Buffer::Create(type.bytes()));
     const std::vector<double>& values = bindings.at(node->name());
-    CHECK(std::ssize(values) == type.num_elements());
+    CHECK(std::ssize(values) == Elements(type));
     if (type.dtype == DType::kF32) Store<float>(values, buffer);
     if (type.dtype == DType::kU8) Store<uint8_t>(values, buffer);
     if (type.dtype == DType::kI32) Store<int32_t>(values, buffer);
@@ -61,7 +66,7 @@ absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
     const auto& from = out.kind == Output::kUpdate ? leaves : results;
     CHECK(out.value.type().dtype == DType::kF32);
     values[out.name] =
-        LoadF32(from.at(out.name), out.value.type().num_elements());
+        LoadF32(from.at(out.name), Elements(out.value.type()));
   }
   return values;
 }

@@ -16,7 +16,7 @@ absl::StatusOr<TensorMap> RunChain(const Graph& graph,
                                    KernelChoice choice, int threads);
 
 // The same of an executable that was made of `graph`: binds everything, runs
-// `steps` steps.
+// `steps` steps. Values of many models are as they lie in memory.
 absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
                                         const Graph& graph,
                                         const TensorMap& bindings,

@@ -92,12 +92,29 @@ std::string Placement::ToString() const {
       return absl::StrCat("split(", axis, ")");
     case kPartial:
       return "partial";
+    case kModels:
+      return "models";
   }
   CHECK(false);
 }
 
 std::string Strategy::ToString() const {
   return absl::StrCat("(", Join(operands), ") -> ", Join(results));
+}
+
+Placement ByModels(const TensorType& type) {
+  return type.models > 0 ? Placement::Models() : Placement::Replicated();
+}
+
+Strategy ByModels(const Node& node) {
+  Strategy strategy;
+  for (const Value& v : node.operands) {
+    strategy.operands.push_back(ByModels(v.type()));
+  }
+  for (const TensorType& t : node.types) {
+    strategy.results.push_back(ByModels(t));
+  }
+  return strategy;
 }
 
 Attrs LocalAttrs(const Node& node, const Strategy& strategy,
@@ -107,6 +124,9 @@ Attrs LocalAttrs(const Node& node, const Strategy& strategy,
   Attrs attrs = node.attrs;
   if (auto* broadcast = std::get_if<RowsAttrs>(&attrs)) {
     broadcast->rows = local_results[0].dims[0];
+  }
+  if (auto* broadcast = std::get_if<ModelsAttrs>(&attrs)) {
+    broadcast->models = local_results[0].models;
   }
   if (!strategy.operands.empty() && strategy.operands[0].IsSplit(0)) {
     if (auto* mean = std::get_if<MeanAttrs>(&attrs)) {

@@ -21,17 +21,19 @@ struct Node;
 //               of any sizes from 1
 //   partial     every worker holds a tensor of its shape, and it is their sum;
 //               of a replicated value one worker keeps it, the others hold 0
+//   models      workers hold consecutive ranges of its models, in order
 struct Placement {
-  enum Kind : uint8_t { kReplicated, kSplit, kPartial };
+  enum Kind : uint8_t { kReplicated, kSplit, kPartial, kModels };
   Kind kind = kReplicated;
   int axis = 0;  // of kSplit, else 0
 
   static Placement Replicated() { return {}; }
   static Placement Split(int axis) { return {kSplit, axis}; }
   static Placement Partial() { return {kPartial, 0}; }
+  static Placement Models() { return {kModels, 0}; }
 
   bool IsSplit(int along) const { return kind == kSplit && axis == along; }
-  // "replicated", "split(0)", "partial".
+  // "replicated", "split(0)", "partial", "models".
   std::string ToString() const;
 
   friend bool operator==(const Placement&, const Placement&) = default;
@@ -53,9 +55,15 @@ struct Strategy {
 // it splits are as long as there are workers is for the caller to see to.
 using PartitionFn = std::vector<Strategy> (*)(const Node& node);
 
+// Where a value is when models are spread over the workers: models never meet,
+// so that none waits for another.
+Placement ByModels(const TensorType& type);
+// The way to compute a node there.
+Strategy ByModels(const Node& node);
+
 // The attributes of `node` on a worker whose part of its results, under
-// `strategy`, has these types: the rows that broadcast_rows makes, and the
-// batch's rows for a mean over a part of them (kept when they are set, so that
+// `strategy`, has these types: the rows that broadcast_rows makes, the models
+// that broadcast_models makes, and the batch's rows for a mean over a part of them (kept when they are set, so that
 // parts may be cut again). REQUIRES: one type per result, of the result's rank.
 Attrs LocalAttrs(const Node& node, const Strategy& strategy,
                  const std::vector<TensorType>& local_results);

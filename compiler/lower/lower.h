@@ -124,7 +124,8 @@ StepInfo Describe(const MemoryPlan& plan, Node& node);
 void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to);
 
 // Our own loop (kernels/cpu) for the node; every op but exchange has one.
-LoweredStep LowerToLoop(const LowerContext& context, Node& node);
+absl::StatusOr<LoweredStep> LowerToLoop(const LowerContext& context,
+                                        Node& node);
 
 // One oneDNN primitive for the node; Unimplemented when oneDNN has none for
 // this op, these attributes or this aliasing.

@@ -58,7 +58,7 @@ absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
     }
     if (!absl::IsUnimplemented(step.status())) return step.status();
   }
-  LoweredStep step = LowerToLoop(context, node);
+  ASSIGN_OR_RETURN(LoweredStep step, LowerToLoop(context, node));
   info.implementation = std::move(step.implementation);
   context.chain.AddStep(std::move(info), std::move(step.call));
   return absl::OkStatus();

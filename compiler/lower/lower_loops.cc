@@ -3,38 +3,17 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/lower/lower.h"
-#include "kernels/cpu/activation.h"
+#include "compiler/lower/loop_lowering.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sparse.h"
-#include "kernels/cpu/update.h"
 #include "kernels/probe.h"
-#include "runtime/parallel.h"
 #include "runtime/status.h"
 
 namespace onestep {
 namespace {
-
-// A range worth waking a thread for: a fork and a join cost 1 to 2 us, in
-// which one core streams about this many floats from its cache.
-constexpr int64_t kGrainElements = 16384;
-// Likewise for matmul, in FLOPs.
-constexpr double kGrainFlops = 262144;
-
-constexpr int64_t kLineFloats = 16;  // of a cache line
-
-cpu::Act ActOf(Activation activation) {
-  static_assert(static_cast<int>(cpu::Act::kGelu) ==
-                static_cast<int>(Activation::kGelu));
-  return static_cast<cpu::Act>(activation);
-}
-
-int64_t RowGrain(int64_t cols) {
-  return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, cols));
-}
 
 std::optional<NextRows> NextOf(const LowerContext& context) {
   if (context.next_rows == nullptr) return std::nullopt;
@@ -48,45 +27,22 @@ cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next) {
           next->row_bytes};
 }
 
-class Lowering {
+class Lowering : public LoopLowering {
  public:
-  Lowering(const LowerContext& context, Node& node)
-      : context_(context), node_(node), threads_(context.threads) {}
+  using LoopLowering::LoopLowering;
 
-  LoweredStep Run() { return {Make(), absl::StrCat("cpu ", CpuIsa())}; }
+  absl::StatusOr<LoweredStep> Run() {
+    LoweredStep step;
+    if (NeedsModelLoop(node_)) {
+      ASSIGN_OR_RETURN(step.call, LowerModels(context_, node_));
+    } else {
+      step.call = Make();
+    }
+    step.implementation = absl::StrCat("cpu ", CpuIsa());
+    return step;
+  }
 
  private:
-  using Call = Chain::Call;
-
-  template <typename T = float>
-  T* const* In(int i) const {
-    return context_.Address<T>(node_.operands[i]);
-  }
-  float* const* Out(int i = 0) const {
-    return context_.Address<float>(node_.result(i));
-  }
-  float* const* Scratch() const {
-    return context_.chain.address<float>(Chain::kScratch);
-  }
-  const TensorType& InType(int i) const { return node_.operands[i].type(); }
-  // Of the first result.
-  int64_t n() const { return node_.types[0].num_elements(); }
-  static int64_t Cols(const TensorType& t) {
-    return t.rank() == 0 ? 1 : t.dims.back();
-  }
-  static int64_t Rows(const TensorType& t) {
-    return t.num_elements() / Cols(t);
-  }
-
-  // fn(begin, count) over the n elements of the first result.
-  template <typename Fn>
-  Call Elementwise(Fn fn) const {
-    return [fn, n = n(), threads = threads_] {
-      ParallelFor(threads, n, kGrainElements,
-                  [&](int64_t b, int64_t e) { fn(b, e - b); });
-    };
-  }
-
   // fn(begin, end) over the rows of `type`.
   template <typename Fn>
   Call ByRows(const TensorType& type, Fn fn) const {
@@ -168,7 +124,7 @@ class Lowering {
       case OpKind::kSgdUpdate:
       case OpKind::kMomentumUpdate:
       case OpKind::kAdamUpdate:
-        return Update();
+        return LowerUpdate(context_, node_);
       case OpKind::kGatherSparse:
         return GatherSparse();
       case OpKind::kSparseMatMul:
@@ -182,15 +138,15 @@ class Lowering {
   Call Gather() {
     uint8_t* const* table = In<uint8_t>(0);
     int32_t* const* indices = In<int32_t>(1);
-    const int64_t cols = InType(0).rank() == 1 ? 1 : InType(0).dims[1];
+    const int64_t cols = in_[0].rank() == 1 ? 1 : in_[0].dims[1];
     if (node_.kind == OpKind::kGatherConvert) {
-      return ByRows(node_.types[0], [=, alpha = node_.as<ScaleAttrs>().alpha,
-                                     y = Out()](int64_t b, int64_t e) {
+      return ByRows(out_[0], [=, alpha = node_.as<ScaleAttrs>().alpha,
+                              y = Out()](int64_t b, int64_t e) {
         cpu::GatherConvert(*table, *indices, alpha, *y, cols, b, e);
       });
     }
-    const int64_t row_bytes = cols * DTypeBytes(InType(0).dtype);
-    return [=, rows = InType(1).dims[0], grain = RowGrain(row_bytes / 4),
+    const int64_t row_bytes = cols * DTypeBytes(in_[0].dtype);
+    return [=, rows = in_[1].dims[0], grain = RowGrain(row_bytes / 4),
             threads = threads_, y = Out()] {
       ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
         cpu::GatherRows(*table, *indices, *y, row_bytes, b, e);
@@ -200,13 +156,14 @@ class Lowering {
 
   Call Slice() {
     const SliceAttrs& attrs = node_.as<SliceAttrs>();
-    const TensorType &x_type = InType(0), &y_type = node_.types[0];
+    const TensorType &x_type = in_[0], &y_type = out_[0];
     const int64_t rows = y_type.dims[0];
     const int64_t row_bytes = y_type.bytes() / rows;
     const int64_t x_row_bytes = x_type.bytes() / x_type.dims[0];
+    const bool cuts_columns = attrs.axis + 1 == x_type.rank();
     const int64_t begin_bytes =
         attrs.begin *
-        (attrs.axis == 0 ? x_row_bytes : DTypeBytes(x_type.dtype));
+        (cuts_columns ? models() * DTypeBytes(x_type.dtype) : x_row_bytes);
     return [=, threads = threads_, grain = RowGrain(row_bytes / 4),
             x = In<char>(0), y = Out()] {
       ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
@@ -216,7 +173,7 @@ class Lowering {
   }
 
   Call Cast() {
-    switch (InType(0).dtype) {
+    switch (in_[0].dtype) {
       case DType::kU8:
         return Elementwise(
             [x = In<uint8_t>(0), y = Out()](int64_t b, int64_t n) {
@@ -237,22 +194,21 @@ class Lowering {
 
   Call RowOps() {
     if (node_.kind == OpKind::kReduceRows) {
-      return ByCols(InType(0), [x = In(0), y = Out(), rows = Rows(InType(0)),
-                                cols = Cols(InType(0))](int64_t b, int64_t e) {
+      return ByCols(in_[0], [x = In(0), y = Out(), rows = Rows(in_[0]),
+                             cols = Cols(in_[0])](int64_t b, int64_t e) {
         cpu::ReduceRows(*x, *y, false, rows, cols, b, e);
       });
     }
-    const int64_t cols = Cols(node_.types[0]);
+    const int64_t cols = Cols(out_[0]);
     if (node_.kind == OpKind::kOneHot) {
-      return ByRows(node_.types[0], [=, labels = In<int32_t>(0), y = Out()](
-                                        int64_t b, int64_t e) {
+      return ByRows(out_[0], [=, labels = In<int32_t>(0), y = Out()](
+                                 int64_t b, int64_t e) {
         cpu::OneHot(*labels + b, *y + b * cols, e - b, cols);
       });
     }
-    return ByRows(node_.types[0],
-                  [=, x = In(0), y = Out()](int64_t b, int64_t e) {
-                    cpu::BroadcastRows(*x, *y + b * cols, e - b, cols);
-                  });
+    return ByRows(out_[0], [=, x = In(0), y = Out()](int64_t b, int64_t e) {
+      cpu::BroadcastRows(*x, *y + b * cols, e - b, cols);
+    });
   }
 
   Call Arithmetic() {
@@ -277,8 +233,7 @@ class Lowering {
         return Elementwise(
             [=](int64_t b, int64_t n) { cpu::Mul(*x + b, *z + b, *y + b, n); });
       case OpKind::kAddBias:
-        return ByRows(node_.types[0], [=, cols = Cols(node_.types[0])](
-                                          int64_t b, int64_t e) {
+        return ByRows(out_[0], [=, cols = Cols(out_[0])](int64_t b, int64_t e) {
           cpu::AddBias(*x + b * cols, *z, *y + b * cols, e - b, cols);
         });
       default:
@@ -288,11 +243,11 @@ class Lowering {
 
   Call MatMul() {
     const MatMulAttrs& attrs = node_.as<MatMulAttrs>();
-    const std::vector<int64_t>& a_dims = InType(0).dims;
-    const std::vector<int64_t>& b_dims = InType(1).dims;
+    const std::vector<int64_t>& a_dims = in_[0].dims;
+    const std::vector<int64_t>& b_dims = in_[1].dims;
     cpu::MatMulArgs args = {};
-    args.m = node_.types[0].dims[0];
-    args.n = node_.types[0].dims[1];
+    args.m = out_[0].dims[0];
+    args.n = out_[0].dims[1];
     args.k = a_dims[attrs.trans_a ? 0 : 1];
     args.a_row = attrs.trans_a ? 1 : a_dims[1];
     args.a_col = attrs.trans_a ? a_dims[1] : 1;
@@ -359,7 +314,7 @@ class Lowering {
 
   Call ActivationGrad() {
     const ActivationGradAttrs& attrs = node_.as<ActivationGradAttrs>();
-    const TensorType& type = node_.types[0];
+    const TensorType& type = out_[0];
     const bool update = attrs.bias == BiasGrad::kUpdate;
     return ByCols(type, [act = ActOf(attrs.activation), update, y = In(0),
                          dy = In(1), dx = Out(), b = update ? In(2) : nullptr,
@@ -375,20 +330,20 @@ class Lowering {
   }
 
   Call LossParts() {
-    const int64_t cols = Cols(node_.types[0]);
+    const int64_t cols = Cols(out_[0]);
     float* const* x = In(0);
     float* const* y = Out();
     switch (node_.kind) {
       case OpKind::kSoftmax:
-        return ByRows(node_.types[0], [=](int64_t b, int64_t e) {
+        return ByRows(out_[0], [=](int64_t b, int64_t e) {
           cpu::Softmax(*x, *y, cols, b, e);
         });
       case OpKind::kSoftmaxGrad:
-        return ByRows(node_.types[0], [=, dy = In(1)](int64_t b, int64_t e) {
+        return ByRows(out_[0], [=, dy = In(1)](int64_t b, int64_t e) {
           cpu::SoftmaxGrad(*x, *dy, *y, cols, b, e);
         });
       case OpKind::kMinusOneHot:
-        return ByRows(node_.types[0],
+        return ByRows(out_[0],
                       [=, labels = In<int32_t>(1)](int64_t b, int64_t e) {
                         cpu::MinusOneHot(*x, *labels, *y, cols, b, e);
                       });
@@ -404,7 +359,7 @@ class Lowering {
 
   // A value per row in the scratch, then their sum.
   Call RowSums() {
-    const int64_t rows = Rows(InType(0)), cols = Cols(InType(0));
+    const int64_t rows = Rows(in_[0]), cols = Cols(in_[0]);
     const int64_t grain = RowGrain(cols);
     context_.chain.RequestScratch(rows * sizeof(float));
     float alpha = 1;
@@ -427,7 +382,7 @@ class Lowering {
 
   Call LossGrad() {
     const LossGradAttrs& attrs = node_.as<LossGradAttrs>();
-    const int64_t rows = Rows(InType(0)), cols = Cols(InType(0));
+    const int64_t rows = Rows(in_[0]), cols = Cols(in_[0]);
     context_.chain.RequestScratch(2 * rows * sizeof(float));
     int next = 2;
     int32_t* const* indices = attrs.gather ? In<int32_t>(next++) : nullptr;
@@ -460,64 +415,18 @@ class Lowering {
     };
   }
 
-  // A hyper-parameter: operand i where there is one, else the attribute.
-  struct Hyper {
-    float* const* operand;
-    float attribute;
-    float operator*() const {
-      return operand == nullptr ? attribute : **operand;
-    }
-  };
-  Hyper HyperOf(int i, float attribute) const {
-    return {i < std::ssize(node_.operands) ? In(i) : nullptr, attribute};
-  }
-
-  Call Update() {
-    float* const* w = In(0);
-    float* const* dw = In(1);
-    float* const* w_out = Out();
-    if (node_.kind == OpKind::kSgdUpdate) {
-      return Elementwise(
-          [=, lr = In(2),
-           decay = HyperOf(3, node_.as<SgdAttrs>().weight_decay)](int64_t b,
-                                                                  int64_t n) {
-            cpu::SgdUpdate(*w + b, *dw + b, **lr, *decay, *w_out + b, n);
-          });
-    }
-    if (node_.kind == OpKind::kMomentumUpdate) {
-      const MomentumAttrs& a = node_.as<MomentumAttrs>();
-      return Elementwise(
-          [=, v = In(2), lr = In(3), v_out = Out(1),
-           momentum = HyperOf(4, a.momentum),
-           decay = HyperOf(5, a.weight_decay)](int64_t b, int64_t n) {
-            const cpu::Momentum options = {**lr, *momentum, *decay, a.nesterov};
-            cpu::MomentumUpdate(*w + b, *dw + b, *v + b, options, *w_out + b,
-                                *v_out + b, n);
-          });
-    }
-    const AdamAttrs& a = node_.as<AdamAttrs>();
-    return Elementwise([=, m = In(2), v = In(3), lr = In(4), step = In(5),
-                        decay = HyperOf(6, a.weight_decay), m_out = Out(1),
-                        v_out = Out(2)](int64_t b, int64_t n) {
-      const cpu::Adam options = {**lr,      **step, a.beta1,    a.beta2,
-                                 a.epsilon, *decay, a.decoupled};
-      cpu::AdamUpdate(*w + b, *dw + b, *m + b, *v + b, options, *w_out + b,
-                      *m_out + b, *v_out + b, n);
-    });
-  }
-
   // fn(begin, end) over the rows of a sparse batch, which go in groups.
   template <typename Fn>
   Call BySparseRows(int64_t cols, Fn fn) const {
     const int64_t groups = RowGrain(cols) / cpu::kSparseRows;
-    return [fn, rows = node_.types[0].dims[0],
+    return [fn, rows = out_[0].dims[0],
             grain = std::max<int64_t>(1, groups) * cpu::kSparseRows,
             threads = threads_] { ParallelFor(threads, rows, grain, fn); };
   }
 
   Call GatherSparse() {
-    const int64_t cols = InType(0).dims[1];
-    CHECK(Cols(node_.types[0]) == cpu::SparseWidth(cols));
+    const int64_t cols = in_[0].dims[1];
+    CHECK(Cols(out_[0]) == cpu::SparseWidth(cols));
     return BySparseRows(
         cols,
         [cols, alpha = node_.as<GatherSparseAttrs>().alpha,
@@ -530,10 +439,10 @@ class Lowering {
   // Splits as the dense product does, for the same reason.
   Call SparseMatMul() {
     const auto& attrs = node_.as<SparseMatMulAttrs>();
-    const TensorType& type = node_.types[0];
+    const TensorType& type = out_[0];
     const int64_t rows = Rows(type), cols = Cols(type);
     cpu::SparseMatMulArgs args = {};
-    args.k = Rows(InType(1));
+    args.k = Rows(in_[1]);
     args.ldw = args.ldy = cols;
     args.act = ActOf(attrs.activation);
     const auto run = [args, rows, cols, x = In<int32_t>(0), w = In(1),
@@ -551,7 +460,7 @@ class Lowering {
       cpu::SparseMatMul(part, row, row_end);
     };
     if (rows < cols && cols >= 2 * kLineFloats * threads_) {
-      return ByCols(InType(0).num_elements(), cols,
+      return ByCols(in_[0].num_elements(), cols,
                     [run, rows](int64_t b, int64_t e) { run(0, rows, b, e); });
     }
     return BySparseRows(
@@ -562,10 +471,10 @@ class Lowering {
   Call SparseOuter() {
     const auto& attrs = node_.as<SparseOuterAttrs>();
     cpu::SparseOuterArgs args = {};
-    args.rows = Rows(InType(0));
+    args.rows = Rows(in_[0]);
     args.k = attrs.rows;
-    args.lddz = args.lddw = Cols(node_.types[0]);
-    return ByCols(InType(0).num_elements(), args.lddw,
+    args.lddz = args.lddw = Cols(out_[0]);
+    return ByCols(in_[0].num_elements(), args.lddw,
                   [args, x = In<int32_t>(0), dz = In(1),
                    c = attrs.accumulate ? In(2) : nullptr, dw = Out(),
                    next = NextOf(context_)](int64_t begin, int64_t end) {
@@ -589,15 +498,12 @@ class Lowering {
                     cpu::SparseOuter(part);
                   });
   }
-
-  const LowerContext& context_;
-  Node& node_;
-  const int threads_;
 };
 
 }  // namespace
 
-LoweredStep LowerToLoop(const LowerContext& context, Node& node) {
+absl::StatusOr<LoweredStep> LowerToLoop(const LowerContext& context,
+                                        Node& node) {
   return Lowering(context, node).Run();
 }
 

@@ -106,6 +106,7 @@ absl::StatusOr<LoweredStep> LowerToMicroGemm(const LowerContext& context,
   if (node.kind != OpKind::kMatMul) {
     return absl::UnimplementedError("no matmul");
   }
+  if (node.models() > 0) return absl::UnimplementedError("models");
   const MatMulAttrs& attrs = node.as<MatMulAttrs>();
   if (attrs.bias || attrs.activation != Activation::kNone) {
     return absl::UnimplementedError("an epilogue");
@@ -207,7 +208,7 @@ class WorkerLowering {
     if (next_rows != next_rows_.end()) {
       LowerContext fetching = context;
       fetching.next_rows = &next_rows->second;
-      step = LowerToLoop(fetching, node);
+      ASSIGN_OR_RETURN(step, LowerToLoop(fetching, node));
       info.implementation =
           absl::StrCat(step.implementation, ", fetches ahead");
       context.chain.AddStep(std::move(info), std::move(step.call));
@@ -218,7 +219,9 @@ class WorkerLowering {
       info.library = made.ok();
       if (made.ok()) step = *std::move(made);
     }
-    if (!info.library) step = LowerToLoop(context, node);
+    if (!info.library) {
+      ASSIGN_OR_RETURN(step, LowerToLoop(context, node));
+    }
     info.implementation = std::move(step.implementation);
     context.chain.AddStep(std::move(info), std::move(step.call));
     return absl::OkStatus();
@@ -369,6 +372,15 @@ class WorkerLowering {
         piece.size = range.size();
         piece.gives_back = true;
       }
+      if (home.kind == Placement::kModels) {
+        piece.outer = whole.num_elements();
+        piece.full = whole.models;
+        piece.inner = DTypeBytes(whole.dtype);
+        const Range range = RangeOf(piece.full, options_.workers, worker_);
+        piece.begin = range.begin;
+        piece.size = range.size();
+        piece.gives_back = true;
+      }
       piece.gives_back &= static_cast<bool>(graph_.UpdateOf(node.get()));
       ASSIGN_OR_RETURN(Buffer memory, Buffer::Create(node->types[0].bytes()));
       worker.memory.push_back(std::move(memory));
@@ -377,10 +389,36 @@ class WorkerLowering {
     return absl::OkStatus();
   }
 
+  // Of an input or result whose models are spread over the workers: where
+  // this one's begin.
+  absl::Status AddOffset(const std::string& name, const TensorType& whole,
+                         TeamProgram::Worker& worker) const {
+    if (whole.num_elements() > 1 && options_.workers > 1) {
+      return absl::UnimplementedError(
+          absl::StrCat("dispatch single: ", name,
+                       ": want one value of each "
+                       "model with more than one worker, got ",
+                       whole.ToString()));
+    }
+    worker.offsets[name] =
+        RangeOf(whole.models, options_.workers, worker_).begin *
+        DTypeBytes(whole.dtype);
+    return absl::OkStatus();
+  }
+
   absl::Status AddResults(TeamProgram::Worker& worker) const {
+    for (const auto& node : partition_.graph.nodes()) {
+      if (node->kind != OpKind::kInput || node->models() == 0) continue;
+      RETURN_IF_ERROR(AddOffset(node->name(), node->types[0], worker));
+    }
+    for (const Output& out : partition_.graph.outputs()) {
+      const TensorType& type = out.value.type();
+      if (out.kind != Output::kResult || type.models == 0) continue;
+      RETURN_IF_ERROR(AddOffset(out.name, type, worker));
+    }
     if (worker_ == 0) return absl::OkStatus();
     for (const Output& out : graph_.outputs()) {
-      if (out.kind != Output::kResult) continue;
+      if (out.kind != Output::kResult || out.value.type().models > 0) continue;
       ASSIGN_OR_RETURN(worker.results[out.name],
                        Buffer::Create(out.value.type().bytes()));
     }

@@ -24,7 +24,7 @@ class Localizer {
       out_.set_phase(out.value.node->phase);
       if (out.kind == Output::kResult) {
         out_.AddResult(out.name,
-                       Obtain(out.value, Placement::Replicated()).value);
+                       Obtain(out.value, ByModels(out.value.type())).value);
       } else {
         out_.AddUpdate(out_.FindLeaf(out.name)->result(),
                        Obtain(out.value, partition_.homes.at(out.name)).value);
@@ -48,17 +48,22 @@ class Localizer {
   Available& AvailableOf(Value v) { return available_[{v.node, v.index}]; }
 
   TensorType LocalType(TensorType type, const Placement& placement) const {
-    if (placement.kind != Placement::kSplit) return type;
-    int64_t& size = type.dims[placement.axis];
-    size = RangeOf(size, partition_.workers, worker_).size();
+    if (placement.kind == Placement::kSplit) {
+      int64_t& size = type.dims[placement.axis];
+      size = RangeOf(size, partition_.workers, worker_).size();
+    }
+    if (placement.kind == Placement::kModels) {
+      type.models = RangeOf(type.models, partition_.workers, worker_).size();
+    }
     return type;
   }
 
   absl::Status Emit(Node& node) {
     out_.set_phase(node.phase);
     if (node.kind == OpKind::kInput) {
+      const Placement home = ByModels(node.types[0]);
       AvailableOf(node.result()) = {
-          {Placement::Replicated(), out_.AddInput(node.name(), node.types[0])}};
+          {home, out_.AddInput(node.name(), LocalType(node.types[0], home))}};
       return absl::OkStatus();
     }
     if (node.kind == OpKind::kParam) {

@@ -36,6 +36,18 @@ double FlopsPerUs(OpKind kind) {
   }
 }
 
+// `share` of the node's work.
+double NodeUs(const Node& node, double share) {
+  const OpCost cost = CostOf(node);
+  return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
+                                    cost.bytes / kCacheBytesPerUs);
+}
+
+// Leaves are where they are wanted; a constant is everywhere.
+bool Chooses(const Node& node) {
+  return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
+}
+
 // Ways kept after each node.
 constexpr size_t kBeam = 400;
 
@@ -49,8 +61,10 @@ int FormOf(const Placement& p) {
       return 1;
     case Placement::kSplit:
       return 2 + p.axis;
+    case Placement::kModels:  // not searched for
+      break;
   }
-  return 0;
+  CHECK(false);
 }
 constexpr int kWhole = 0, kSum = 1, kAxis0 = 2;
 
@@ -148,11 +162,6 @@ class Search {
  private:
   int Id(Value v) const { return first_value_.at(v.node) + v.index; }
 
-  // Leaves are where they are wanted; a constant is everywhere.
-  static bool Chooses(const Node& node) {
-    return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
-  }
-
   void Step(int i) {
     Node* const node = graph_.nodes()[i].get();
     std::vector<State> next;
@@ -239,12 +248,6 @@ class Search {
       share = std::min(share, share_of(strategy.results[i], *out[i]));
     }
     return share;
-  }
-
-  static double NodeUs(const Node& node, double share) {
-    const OpCost cost = CostOf(node);
-    return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
-                                      cost.bytes / kCacheBytesPerUs);
   }
 
   // Whether `value` is made tile after tile: then its rows are never all there
@@ -366,14 +369,15 @@ int64_t GatheredRows(const Graph& graph) {
   return 0;
 }
 
-// Bytes that a row has of the widest value made row by row.
+// Bytes that a row has, of one model, of the widest value made row by row: a
+// model of many is cut in the tiles that it has alone.
 int64_t RowBytes(const Graph& graph, int64_t rows) {
   int64_t bytes = 0;
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     for (const TensorType& t : node->types) {
       if (t.rank() == 2 && t.dims[0] == rows) {
-        bytes = std::max(bytes, t.bytes() / rows);
+        bytes = std::max(bytes, t.num_elements() / rows * DTypeBytes(t.dtype));
       }
     }
   }
@@ -402,6 +406,28 @@ int64_t WorkerRows(const Partition& partition, int64_t rows) {
   return rows;
 }
 
+// Every worker has its models and all that they share.
+absl::Status SpreadModels(Partition& partition, int64_t models) {
+  if (models < partition.workers) {
+    return absl::UnimplementedError(
+        absl::StrCat("dispatch single: want at least as many models as "
+                     "workers, got ",
+                     models, " models and ", partition.workers, " workers"));
+  }
+  const double share =
+      static_cast<double>(
+          RangeOf(models, partition.workers, partition.workers - 1).size()) /
+      static_cast<double>(models);
+  for (const auto& node : partition.graph.nodes()) {
+    const Placement home = ByModels(node->types[0]);
+    if (node->kind == OpKind::kParam) partition.homes[node->name()] = home;
+    if (!Chooses(*node)) continue;
+    partition.strategies[node.get()] = ByModels(*node);
+    partition.us += NodeUs(*node, home.kind == Placement::kModels ? share : 1);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Range RangeOf(int64_t size, int workers, int worker) {
@@ -425,6 +451,11 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
     partition.not_tiled = TileRows(trial, tile_rows);
     if (partition.not_tiled.ok()) partition.graph = std::move(apart);
     if (!partition.not_tiled.ok()) tile_rows = 0;
+  }
+  if (const int64_t models = ModelsOf(graph); models > 0) {
+    partition.tile_rows = tile_rows;
+    RETURN_IF_ERROR(SpreadModels(partition, models));
+    return partition;
   }
   const auto search_with = [&](int64_t rows_of_tile) -> absl::Status {
     const int64_t tiles =
@@ -455,6 +486,9 @@ std::string Partition::ToString() const {
     if (placement.kind == Placement::kSplit) {
       part.dims[placement.axis] =
           RangeOf(part.dims[placement.axis], workers, 0).size();
+    }
+    if (placement.kind == Placement::kModels) {
+      part.models = RangeOf(part.models, workers, 0).size();
     }
     std::string op = node.def().Has(kLeaf) ? "" : node.def().name;
     absl::StrAppendFormat(

@@ -30,7 +30,8 @@ struct Partition {
   Graph graph;
   // By node of `graph`; empty for leaves.
   std::map<const Node*, Strategy> strategies;
-  // Where a param lives between steps; inputs are shared.
+  // Where a param lives between steps; inputs are shared, but for those that
+  // each model has its own of.
   std::map<std::string, Placement> homes;
   // Rows of the tiles that a worker's batch is cut into, one after the other;
   // x is then fetched once and used while it is in cache. 0: not cut.
@@ -58,7 +59,9 @@ struct PartitionOptions {
 // Finds the placements with the least predicted time: what is exchanged, how
 // often workers wait for each other, and the largest share of the work that
 // one of them has. Searches node by node, keeping the best few hundred ways;
-// cuts the batch in row tiles where it is too large for the cache.
+// cuts the batch in row tiles where it is too large for the cache. A graph of
+// many models is not searched: each worker has a range of the models, and
+// nothing is exchanged; Unimplemented when there are fewer than workers.
 //
 // REQUIRES: a verified graph; workers >= 1.
 absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,

@@ -25,12 +25,6 @@ constexpr int kMaxVecs = 2;
 constexpr int kTileRows[] = {0, 8, 6};
 #endif
 
-// Values of k that are summed in registers before they are added to c.
-// `across`: rows of a are adjacent in memory; 16 of them share a cache line,
-// and each k is a line of its own.
-template <bool kAcross>
-constexpr int64_t kBlockK = kAcross ? 256 : 1024;
-
 // How a block of k is walked. Measured on Zen 5 with 784-128-10 at batch 32 and
 // 4096, whole and half as wide.
 struct Walk {
@@ -46,7 +40,7 @@ HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
   if (!kAcross) return {64, rows < 8 ? kMaxVecs : few_vecs};
   // Where k is a short batch, wide tiles come to their end less often, and the
   // L1 cache holds more rows of a.
-  if (k > 128) return {16, few_vecs};
+  if (k > 128 || rows <= 8) return {16, few_vecs};
   return {k <= 40 ? 96 : 48, kMaxVecs};
 }
 
@@ -186,7 +180,7 @@ template <bool kAcross>
 HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
   int64_t p = 0;
   do {  // once for k = 0
-    const int64_t k = std::min(kBlockK<kAcross>, args.k - p);
+    const int64_t k = std::min(MatMulBlockK(kAcross), args.k - p);
     const bool done = p + k >= args.k;
     const Panel panel = {.b = args.b + p * args.ldb,
                          .ldb = args.ldb,

@@ -24,6 +24,11 @@ struct MatMulArgs {
   RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
 };
 
+// Values of k that are summed in registers before they are added to c.
+// `across`: rows of a are adjacent in memory (a_col is not 1); 16 of them
+// share a cache line, and each k is a line of its own.
+constexpr int64_t MatMulBlockK(bool across) { return across ? 256 : 1024; }
+
 // Rows [row_begin, row_end) of c. The bits do not depend on the split.
 void MatMul(const MatMulArgs& args, int64_t row_begin, int64_t row_end);
 

@@ -21,7 +21,6 @@
 #include "trainer/load_data.h"
 #include "trainer/output_dir.h"
 #include "trainer/search/bundle_engine.h"
-#include "trainer/search/input_choices.h"
 #include "trainer/search/search_file.h"
 #include "trainer/search/search_progress.h"
 #include "trainer/search/search_report.h"
@@ -94,7 +93,6 @@ class SearchCommand : public SearchWatcher {
   std::vector<TrialResult> results_;
   std::optional<SearchFolder> folder_;
   std::optional<SearchProgress> progress_;
-  std::optional<InputChoices> inputs_;
   KeptModels models_;
   std::optional<EvalResult> test_;
   size_t ended_ = 0;             // when the folder was last written
@@ -126,7 +124,6 @@ absl::Status SearchCommand::Run() {
   RETURN_IF_ERROR(OpenFolder());
   if (!config_.json) PrintPlan();
 
-  inputs_.emplace(config_, data_.train, results_);
   ASSIGN_OR_RETURN(const std::unique_ptr<TrialEngine> engine, CreateEngine());
   CatchSignals();
   progress_.emplace((Waiting() + options_.parallel - 1) / options_.parallel,
@@ -169,7 +166,6 @@ absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
   options.workers = config_.compile.threads;
   options.grouping = config_.search.group;
   options.input = config_.input;
-  options.known_inputs = inputs_->Kept();
   options.init = config_.init;
   options.lr_schedule = config_.lr_schedule;
   options.warmup = config_.warmup;
@@ -214,7 +210,6 @@ void SearchCommand::PrintPlan() {
 absl::Status SearchCommand::OnEpoch(const SearchOutcome& so_far,
                                     const KeptModels& models) {
   progress_->EndEpoch(so_far);
-  if (so_far.epochs.back().epoch == 1) inputs_->Keep(so_far.groups);
   if (!folder_) return absl::OkStatus();
   const size_t ended =
       std::count_if(so_far.results.begin(), so_far.results.end(), HasEnded);

@@ -11,10 +11,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "runtime/cpu_info.h"
 #include "runtime/status.h"
 #include "runtime/team.h"
 #include "trainer/autotune.h"
+#include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/split.h"
 #include "trainer/search/block_schedule.h"
@@ -22,6 +26,7 @@
 #include "trainer/search/bundle_program.h"
 #include "trainer/search/program_pool.h"
 #include "trainer/search/way.h"
+#include "trainer/version.h"
 
 namespace onestep {
 namespace {
@@ -84,8 +89,9 @@ class BundleEngine : public TrialEngine {
 
   void Ungroup();
   absl::Status Group(const Poll& poll);
-  std::vector<Way> Ways(const std::string& name, const Kind& kind,
-                        int64_t trials) const;
+  std::string InputKey(const std::string& name) const;
+  std::vector<bool> Inputs(const std::string& name, const Kind& kind) const;
+  std::vector<Way> Ways(const std::vector<bool>& inputs, int64_t trials) const;
   absl::Status Place(const std::string& name, Kind& kind,
                      const std::vector<TrialState*>& trials, bool alone);
   absl::Status RunPhase(bool train, BlockPoll poll, double& seconds);
@@ -97,6 +103,7 @@ class BundleEngine : public TrialEngine {
   const double density_;
   RowOrder order_;
   ProgramPool pool_;
+  Cache cache_{"auto.json", "the choice of auto"};
   std::map<int64_t, TrialState> trials_;  // by index
   std::map<std::string, Kind> kinds_;
   std::vector<Placed> bundles_;  // of all trials; empty: to be made
@@ -130,19 +137,37 @@ void BundleEngine::Ungroup() {
   bundles_.clear();
 }
 
-std::vector<Way> BundleEngine::Ways(const std::string& name, const Kind& kind,
-                                    int64_t trials) const {
-  const auto known = options_.known_inputs.find(name);
-  std::vector<bool> inputs = {options_.input == InputMode::kSparse};
-  if (kind.timed_trials > 0) {
-    inputs = {kind.choice.way.sparse};  // a trial keeps its bits
-  } else if (options_.input == InputMode::kAuto &&
-             known != options_.known_inputs.end()) {
-    inputs = {known->second == InputMode::kSparse};
-  } else if (options_.input == InputMode::kAuto && !gpu_ &&
-             options_.compile.fuse && density_ < kSparseDensity) {
-    inputs = {false, true};
+// All that the choice of an input depends on.
+std::string BundleEngine::InputKey(const std::string& name) const {
+  nlohmann::ordered_json json;
+  json["version"] = Version();
+  json["cpu"] = CpuModelName();
+  json["cores"] = DefaultThreads();
+  json["search"] = name;
+  json["density"] = absl::StrFormat("%.3f", density_);
+  json["workers"] = team_->workers();
+  json["group"] = static_cast<int>(options_.grouping);
+  return json.dump();
+}
+
+// Those to choose from, by whether they are sparse. The choice is kept, here
+// and for later searches, as it shows in a trial's bits.
+std::vector<bool> BundleEngine::Inputs(const std::string& name,
+                                       const Kind& kind) const {
+  if (kind.timed_trials > 0) return {kind.choice.way.sparse};
+  if (options_.input != InputMode::kAuto) {
+    return {options_.input == InputMode::kSparse};
   }
+  if (gpu_ || !options_.compile.fuse || density_ >= kSparseDensity) {
+    return {false};
+  }
+  const nlohmann::ordered_json kept = cache_.Get(InputKey(name));
+  if (kept.is_boolean()) return {kept.get<bool>()};
+  return {false, true};
+}
+
+std::vector<Way> BundleEngine::Ways(const std::vector<bool>& inputs,
+                                    int64_t trials) const {
   std::vector<Way> ways;
   for (const bool sparse : inputs) {
     if (options_.grouping != Grouping::kVector) ways.push_back({false, sparse});
@@ -164,9 +189,13 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
   if (count >= 2 * kind.timed_trials || 2 * count <= kind.timed_trials) {
     const WayTiming timing = {
         pool_, *team_, plan_, most, gpu_ ? kGpuBlockUs : 6e3, alone};
+    const std::vector<bool> inputs = Inputs(name, kind);
     ASSIGN_OR_RETURN(kind.choice,
-                     ChooseWay(timing, Ways(name, kind, count), trials));
+                     ChooseWay(timing, Ways(inputs, count), trials));
     kind.timed_trials = count;
+    if (inputs.size() > 1) {
+      cache_.Put(InputKey(name), kind.choice.way.sparse);
+    }
   }
   const WayChoice& choice = kind.choice;
   const std::vector<int64_t> sizes =

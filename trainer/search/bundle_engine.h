@@ -3,9 +3,7 @@
 #define ONESTEP_TRAINER_SEARCH_BUNDLE_ENGINE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
@@ -25,8 +23,6 @@ struct EngineOptions {
   int workers = 1;  // on the CPU; a GPU is driven by the calling thread
   Grouping grouping = Grouping::kAuto;
   InputMode input = InputMode::kAuto;
-  // By KindOf a trial, where `input` is auto: chosen before, and to be kept.
-  std::map<std::string, InputMode> known_inputs;
   Init init = Init::kHe;
   ScheduleKind lr_schedule = ScheduleKind::kConstant;
   int64_t warmup = 0;  // steps
@@ -36,8 +32,9 @@ struct EngineOptions {
 
 // Trains trials in bundles: on the CPU each worker takes blocks of steps of
 // one bundle, then of another. A trial's bits depend on itself, the data, the
-// options other than workers and grouping, and, where `input` is auto and not
-// known, on whether its kind of trial was faster over nonzeros.
+// options other than workers and grouping, and, where `input` is auto, on
+// whether its kind of trial was faster over nonzeros; that is kept in auto.json
+// (cache.h), so that a repeated search repeats.
 //
 // Trains on rows [0, train_rows) of `data`, which must outlive the engine, and
 // validates on [train_rows, rows). RunEpoch is Unimplemented, with the reason,

@@ -9,7 +9,6 @@
 #include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "trainer/search/bundle.h"
-#include "trainer/search/input_choices.h"
 #include "trainer/search/trial_columns.h"
 
 namespace onestep {
@@ -54,10 +53,13 @@ Config ConfigOfTrial(const Config& search, const Trial& trial,
     config.compile.affinity = {};
   }
   config.out.clear();
-  if (config.input == InputMode::kAuto) {
-    const InputsByKind inputs = InputsOf(groups);
-    const auto input = inputs.find(KindOf(trial));
-    if (input != inputs.end()) config.input = input->second;
+  const std::string kind = KindOf(trial);
+  for (const GroupReport& group : groups) {
+    if (config.input != InputMode::kAuto) break;
+    if (group.kind == kind) config.input = InputMode::kDense;
+    if (group.kind == kind + ", sparse input") {
+      config.input = InputMode::kSparse;
+    }
   }
   return config;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random.h"
 #include "trainer/evaluate.h"
@@ -343,14 +345,24 @@ INSTANTIATE_TEST_SUITE_P(Groupings, BundleEngineTest,
                                                                 : "Vector";
                          });
 
-TEST(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
+class BundleEngineWayTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("ONESTEP_CACHE", folder_.path().c_str(), /*overwrite=*/1);
+  }
+  void TearDown() override { unsetenv("ONESTEP_CACHE"); }
+
+  TempFolder folder_;
+};
+
+TEST_F(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
   std::vector<Trial> trials = Five(OptimizerKind::kSgd);
   trials.push_back(trials[0]);
   trials.back().index = 5;
   trials.back().batch = 16;
   const std::unique_ptr<TrialEngine> engine =
       EngineFor(Options(Grouping::kAuto, InputMode::kDense, 2), trials);
-  EXPECT_OK(engine->RunEpoch(1, Continue).status());
+  ASSERT_OK(engine->RunEpoch(1, Continue).status());
   const std::vector<GroupReport> groups = engine->Groups();
   ASSERT_EQ(groups.size(), 2);
   EXPECT_EQ(groups[0].kind, "30-9-4, batch 8, sgd");
@@ -368,26 +380,35 @@ TEST(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
   EXPECT_EQ(groups[1].loop_us, 0);
 }
 
-TEST(BundleEngineWayTest, AutoSaysWhichInputItTook) {
+TEST_F(BundleEngineWayTest, AutoSaysWhichInputItTookAndTakesItAgain) {
   const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  const std::unique_ptr<TrialEngine> engine =
-      EngineFor(Options(Grouping::kLoop, InputMode::kAuto, 2), trials);
-  ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
-                       engine->RunEpoch(1, Continue));
-  const std::string kind = engine->Groups()[0].kind;
-  const bool sparse = kind == "30-9-4, batch 8, sgd, sparse input";
-  if (!sparse) EXPECT_EQ(kind, "30-9-4, batch 8, sgd");
-  for (const EpochOutcome& outcome : outcomes) {
-    ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
+  const EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
+  const std::string dense = "30-9-4, batch 8, sgd";
+  std::string kind;
+  for (const bool again : {false, true}) {
+    const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
+    ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
+                         engine->RunEpoch(1, Continue));
+    const GroupReport group = engine->Groups()[0];
+    if (again) {
+      EXPECT_EQ(group.kind, kind);
+    }
+    kind = group.kind;
+    const bool sparse = kind == dense + ", sparse input";
+    EXPECT_TRUE(sparse || kind == dense) << kind;
+    EXPECT_EQ(group.loop_us == 0, again);  // not timed again
+    for (const EpochOutcome& outcome : outcomes) {
+      ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
+    }
   }
 }
 
-TEST(BundleEngineWayTest, ForcedWaysAreNotTimed) {
+TEST_F(BundleEngineWayTest, ForcedWaysAreNotTimed) {
   for (const Grouping grouping : {Grouping::kVector, Grouping::kLoop}) {
     const std::unique_ptr<TrialEngine> engine =
         EngineFor(Options(grouping, InputMode::kSparse, 1),
                   Five(OptimizerKind::kMomentum));
-    EXPECT_OK(engine->RunEpoch(1, Continue).status());
+    ASSERT_OK(engine->RunEpoch(1, Continue).status());
     const GroupReport group = engine->Groups()[0];
     EXPECT_EQ(group.kind, "30-9-4, batch 8, momentum, sparse input");
     EXPECT_EQ(group.way, grouping == Grouping::kVector ? "vector" : "loop");
