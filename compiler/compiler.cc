@@ -114,9 +114,6 @@ absl::Status Lower(Graph& graph, const CompileOptions& options,
                    Compiled& compiled) {
   const ScopedRange range("lower");
   if (options.device == Device::kGpu) {
-    if (ModelsOf(graph) > 0) {
-      return absl::UnimplementedError("device gpu: many models");
-    }
     return LowerGpu(graph, options, compiled);
   }
   switch (options.dispatch) {

@@ -16,7 +16,9 @@
 // backward); T2, one kernel a step, which finishes step t-1 and begins step t;
 // T3, one cluster of blocks that keeps the weights in shared memory and runs
 // many steps in one launch, the partial logits pushed from block to block.
-// Sums are in a fixed order: a run repeats bit by bit.
+// Sums are in a fixed order: a run repeats bit by bit. A launch may train many
+// models on the same rows: each has blocks of its own, in T3 a cluster, and the
+// bits that it has alone.
 #ifndef ONESTEP_KERNELS_HIDDEN_SPLIT_H_
 #define ONESTEP_KERNELS_HIDDEN_SPLIT_H_
 
@@ -40,6 +42,7 @@ struct HiddenSplitShape {
   Act act = Act::kRelu;  // none, relu, tanh or sigmoid
   float alpha = 1;
   FirstLayer first_layer = FirstLayer::kFma;
+  int64_t models = 1;  // all else is of one
 };
 
 // Of the device, or of the one planned for.
@@ -54,13 +57,15 @@ struct HiddenSplitPlan {
   HiddenSplitShape shape;
   std::string refusal;  // why the tier cannot take the shape; "": it can
   int blocks = 0;       // G, for T3 a power of two: some may have no columns
-  int64_t workspace_bytes = 0;  // device memory that the steps share
+  int64_t workspace_bytes = 0;  // device memory that the steps share, in all
 };
 HiddenSplitPlan PlanHiddenSplit(Tier tier, const HiddenSplitShape& shape,
                                 const DeviceLimits& limits);
 
 // Device addresses. What advances with the step s of the run (control->step
 // plus a launch's offset) is at base + s * stride elements; stride 0: it stays.
+// Of lr, loss, correct and the weights those of the models lie one after the
+// other.
 struct HiddenSplitBuffers {
   const uint8_t* images;   // [N, features]
   const int32_t* labels;   // [N]
@@ -99,8 +104,8 @@ Launch HiddenSplitPipelined(const HiddenSplitPlan&, const HiddenSplitBuffers&,
 // change.
 struct PersistentSignals {
   // Pinned; null: nothing does. Not 0 ends the run after the step in hand, for
-  // all blocks the same one, and the first at the earliest: it is looked at
-  // before that and after every 8th.
+  // all blocks of a model the same one, and the first at the earliest: it is
+  // looked at before that and after every 8th. Models do not end together.
   const uint32_t* stop;
   // Pinned; null: not wanted. Steps done of this launch, after every 8th and at
   // the end.

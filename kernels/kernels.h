@@ -16,10 +16,39 @@ namespace onestep::cuda {
 
 enum class Act : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
 
+// An operand of a launch over models: who sets its grid.z to their number has
+// block z compute with what lies z * stride_bytes after `first`. Stride 0: all
+// models share it. Sizes are of one model, whose bits are those of a launch of
+// its own.
+template <typename T>
+struct PerModel {
+  PerModel(T* first = nullptr, int64_t stride_bytes = 0)
+      : first(first), stride_bytes(stride_bytes) {}
+  template <typename U>
+  PerModel(const PerModel<U>& other)
+      : first(other.first), stride_bytes(other.stride_bytes) {}
+
+  T* first;
+  int64_t stride_bytes;
+};
+inline constexpr int64_t kMaxModels = 65535;  // CUDA's limit of grid.z
+using In = PerModel<const float>;
+using Out = PerModel<float>;
+
+// A hyper-parameter of an update: a value, or where it lies.
+struct Hyper {
+  Hyper(float value = 0) : value(value) {}
+  Hyper(In at) : value(0), at(at) {}
+
+  float value;
+  In at;  // null: the value
+};
+
 // Sums over many rows are shared out to blocks, of which the last to arrive
 // adds the parts up in order. So much device memory of its own must such an op
 // have, 4-byte aligned, zeroed once; it may be null where it is 0 bytes, for
-// few rows. Of an op that gives column sums:
+// few rows. A launch over models needs that of each, one after the other. Of an
+// op that gives column sums:
 int64_t ColumnSumsWorkspaceBytes(int64_t rows, int64_t cols);
 // Of a loss, or count, of rows:
 int64_t LossWorkspaceBytes(int64_t rows, int64_t cols);
@@ -31,69 +60,63 @@ Launch GatherRows(const void* table, const int32_t* indices, void* y,
 // y[rows,cols] = alpha * table u8[indices[r], c]
 Launch GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
                      float* y, int64_t rows, int64_t cols);
-Launch CastU8(const uint8_t* x, float* y, int64_t n);
-Launch CastI32(const int32_t* x, float* y, int64_t n);
+Launch CastU8(PerModel<const uint8_t> x, Out y, int64_t n);
+Launch CastI32(PerModel<const int32_t> x, Out y, int64_t n);
 Launch OneHot(const int32_t* labels, float* y, int64_t rows, int64_t classes);
 // y[rows] of row_bytes each = x from x + r * x_row_bytes (a part of x's rows).
-Launch SliceRows(const void* x, void* y, int64_t rows, int64_t row_bytes,
-                 int64_t x_row_bytes);
+Launch SliceRows(PerModel<const void> x, PerModel<void> y, int64_t rows,
+                 int64_t row_bytes, int64_t x_row_bytes);
 Launch Fill(float* y, float value, int64_t n);
 
 // ---- elementwise (elementwise.cu) ------------------------------------------
-Launch Scale(const float* x, float alpha, float* y, int64_t n);
-Launch MulScalar(const float* x, const float* s, float alpha, float* y,
-                 int64_t n);  // alpha * s * x
-Launch Add(const float* a, const float* b, float* y, int64_t n);
-Launch Mul(const float* a, const float* b, float* y, int64_t n);
-Launch AddBias(const float* x, const float* b, float* y, int64_t rows,
-               int64_t cols);
-Launch BroadcastRows(const float* x, float* y, int64_t rows, int64_t cols);
-Launch Activate(Act act, const float* x, float* y, int64_t n);
+Launch Scale(In x, float alpha, Out y, int64_t n);
+// y = alpha * s * x
+Launch MulScalar(In x, In s, float alpha, Out y, int64_t n);
+Launch Add(In a, In b, Out y, int64_t n);
+Launch Mul(In a, In b, Out y, int64_t n);
+Launch AddBias(In x, In b, Out y, int64_t rows, int64_t cols);
+Launch BroadcastRows(In x, Out y, int64_t rows, int64_t cols);
+Launch Activate(Act act, In x, Out y, int64_t n);
 // (y, dy) -> dx; gelu: (x, dy)
-Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
-                    int64_t n);
+Launch ActivateGrad(Act act, In y, In dy, Out dx, int64_t n);
 // y[cols] = sum over the rows of x. Workspace: of column sums.
-Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols,
-                  void* workspace);
+Launch ReduceRows(In x, Out y, int64_t rows, int64_t cols, void* workspace);
 // As op activation_grad: dx, and where db is not null db = sum dx over the
 // rows, plus b where b is not null (db may be b). Workspace: of column sums;
 // none is needed where db is null.
-Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
-                      float* dx, float* db, int64_t rows, int64_t cols,
-                      void* workspace);
+Launch ActivationGrad(Act act, In y, In dy, In b, Out dx, Out db, int64_t rows,
+                      int64_t cols, void* workspace);
 
 // ---- losses (loss.cu) ------------------------------------------------------
-Launch Softmax(const float* x, float* y, int64_t rows, int64_t cols);
-Launch SoftmaxGrad(const float* y, const float* dy, float* dx, int64_t rows,
-                   int64_t cols);
+Launch Softmax(In x, Out y, int64_t rows, int64_t cols);
+Launch SoftmaxGrad(In y, In dy, Out dx, int64_t rows, int64_t cols);
 // *loss = 1/batch sum logsumexp(z) - z[label]; NaN when any logit is not
 // finite, -inf included, so that divergence shows at once. Workspace: of a
 // loss.
-Launch NllLoss(const float* logits, const int32_t* labels, float* loss,
-               int64_t rows, int64_t cols, int64_t batch, void* workspace);
-Launch MinusOneHot(const float* p, const int32_t* labels, float* y,
-                   int64_t rows, int64_t cols);
+Launch NllLoss(In logits, const int32_t* labels, Out loss, int64_t rows,
+               int64_t cols, int64_t batch, void* workspace);
+Launch MinusOneHot(In p, const int32_t* labels, Out y, int64_t rows,
+                   int64_t cols);
 // *loss = 1/elements sum (y - t)^2. Workspace: of column sums of [n,1].
-Launch MseLoss(const float* y, const float* t, float* loss, int64_t n,
-               int64_t elements, void* workspace);
-Launch MseGrad(const float* y, const float* t, float* dy, int64_t n,
-               int64_t elements);
+Launch MseLoss(In y, In t, Out loss, int64_t n, int64_t elements,
+               void* workspace);
+Launch MseGrad(In y, In t, Out dy, int64_t n, int64_t elements);
 // Workspace: of a loss.
-Launch CountCorrect(const float* logits, const int32_t* labels, float* correct,
-                    int64_t rows, int64_t cols, void* workspace);
+Launch CountCorrect(In logits, const int32_t* labels, Out correct, int64_t rows,
+                    int64_t cols, void* workspace);
 // Op loss_grad, softmax cross-entropy or mean squared error against one-hot
 // labels: as in ops.def. Any cols.
 struct LossGradParams {
   bool mse = false;
-  const float* logits;     // [rows,cols]
+  In logits;               // [rows,cols]
   const int32_t* labels;   // [rows], or [N] and then
   const int32_t* indices;  // [rows]; null: labels are of the rows
-  const float* lr;         // dlogits times -*lr; null: not
-  const float* bias;       // [cols]; null: db is the plain sum
-  float* loss;             // []
-  float* dlogits;          // [rows,cols]; may be logits
-  float* correct;          // []
-  float* db;               // [cols]; null: not wanted; may be bias
+  In lr;                   // dlogits times -*lr; null: not
+  In bias;                 // [cols]; null: db is the plain sum
+  Out loss;                // []
+  Out dlogits;             // [rows,cols]; may be logits
+  Out correct;             // []
+  Out db;                  // [cols]; null: not wanted; may be bias
   int64_t rows, cols;
   int64_t batch;    // rows that the mean is over
   void* workspace;  // of a loss
@@ -101,17 +124,15 @@ struct LossGradParams {
 Launch LossGrad(const LossGradParams& params);
 
 // ---- updates (update.cu); w_out may be w, and so on ------------------------
-Launch SgdUpdate(const float* w, const float* dw, const float* lr,
-                 float weight_decay, float* w_out, int64_t n);
-Launch MomentumUpdate(const float* w, const float* dw, const float* v,
-                      const float* lr, float momentum, bool nesterov,
-                      float weight_decay, float* w_out, float* v_out,
-                      int64_t n);
+Launch SgdUpdate(In w, In dw, In lr, Hyper weight_decay, Out w_out, int64_t n);
+Launch MomentumUpdate(In w, In dw, In v, In lr, Hyper momentum, bool nesterov,
+                      Hyper weight_decay, Out w_out, Out v_out, int64_t n);
 struct AdamParams {
-  const float *w, *dw, *m, *v, *lr, *step;
-  float beta1, beta2, epsilon, weight_decay;
+  In w, dw, m, v, lr, step;
+  float beta1, beta2, epsilon;
+  Hyper weight_decay;
   bool decoupled;
-  float *w_out, *m_out, *v_out;
+  Out w_out, m_out, v_out;
   int64_t n;
 };
 Launch AdamUpdate(const AdamParams& params);
@@ -120,10 +141,10 @@ Launch AdamUpdate(const AdamParams& params);
 // y[m,n] = act(op(a) op(b) + bias), or c + op(a) op(b); a is [m,k] or, when
 // trans_a, [k,m]; b [k,n] or [n,k]. y may be c. Any sizes.
 struct MatMulParams {
-  const float *a, *b;
-  const float* bias;  // [n] or null
-  const float* c;     // [m,n] or null
-  float* y;
+  In a, b;
+  In bias;  // [n] or null
+  In c;     // [m,n] or null
+  Out y;
   int64_t m, n, k;
   bool trans_a, trans_b;
   Act act = Act::kNone;

@@ -90,6 +90,10 @@ absl::StatusOr<cublasLtEpilogue_t> EpilogueOf(const CudaMatMul& matmul) {
     return absl::UnimplementedError(
         absl::StrCat(matmul.ToString(), ": no epilogue of cublasLt ", why));
   };
+  if (matmul.models > 0 && (matmul.bias || matmul.column_sums) &&
+      matmul.n * sizeof(float) % kVectorAlignment != 0) {
+    return refuse("takes a model's vector that is not aligned to 16 bytes");
+  }
   if (matmul.mask_in) {
     if (matmul.bias || matmul.relu) return refuse("takes a mask and a bias");
     return matmul.column_sums ? CUBLASLT_EPILOGUE_DRELU_BGRAD
@@ -120,6 +124,7 @@ class ScratchOperands {
     constexpr int64_t kFloat = sizeof(float);
     const auto add = [&](bool wanted, int64_t bytes) -> absl::StatusOr<void*> {
       if (!wanted) return nullptr;
+      bytes *= x.count();
       ASSIGN_OR_RETURN(CudaMemory memory,
                        Own<CudaMemory>(cuda, cuda.Malloc(bytes)));
       RETURN_IF_ERROR(cuda.Memset(memory.get(), kScratchByte, bytes, stream));
@@ -203,6 +208,13 @@ absl::StatusOr<LtProblem> ToLtProblem(const CudaMatMul& matmul) {
   if (matmul.mask_in || matmul.mask_out) {
     problem.mask_ld = MaskColumns(matmul.n);
   }
+  if (matmul.models == 0) return problem;
+  problem.models = matmul.models;
+  problem.stride_a = matmul.k * matmul.n;
+  problem.stride_b = matmul.shared_a ? 0 : matmul.m * matmul.k;
+  problem.stride_d = matmul.m * matmul.n;
+  problem.vector_stride = matmul.n;
+  problem.mask_stride = matmul.m * problem.mask_ld;
   return problem;
 }
 
@@ -242,19 +254,33 @@ absl::StatusOr<std::unique_ptr<LtDescriptors>> LtDescriptors::Create(
     RETURN_IF_ERROR(
         d->Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.mask_ld));
   }
-  const bool n_a = problem.op_a == CUBLAS_OP_N;
-  const bool n_b = problem.op_b == CUBLAS_OP_N;
+  if (problem.models > 1) {
+    RETURN_IF_ERROR(
+        d->Set(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, problem.vector_stride));
+    RETURN_IF_ERROR(d->Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE,
+                           problem.mask_stride));
+  }
   const auto layout = [&](cublasLtMatrixLayout_t* out, int64_t rows,
-                          int64_t cols, int64_t ld) {
-    return LtStatus(
+                          int64_t cols, cublasOperation_t op, int64_t ld,
+                          int64_t stride) {
+    if (op == CUBLAS_OP_T) std::swap(rows, cols);
+    RETURN_IF_ERROR(LtStatus(
         lt, "cublasLtMatrixLayoutCreate",
-        lt.cublasLtMatrixLayoutCreate(out, CUDA_R_32F, rows, cols, ld));
+        lt.cublasLtMatrixLayoutCreate(out, CUDA_R_32F, rows, cols, ld)));
+    const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute,
+                         auto value) {
+      return LtStatus(lt, "cublasLtMatrixLayoutSetAttribute",
+                      lt.cublasLtMatrixLayoutSetAttribute(
+                          *out, attribute, &value, sizeof(value)));
+    };
+    RETURN_IF_ERROR(set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                        static_cast<int32_t>(problem.models)));
+    return set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
   };
-  RETURN_IF_ERROR(layout(&d->a_, n_a ? problem.m : problem.k,
-                         n_a ? problem.k : problem.m, problem.lda));
-  RETURN_IF_ERROR(layout(&d->b_, n_b ? problem.k : problem.n,
-                         n_b ? problem.n : problem.k, problem.ldb));
-  RETURN_IF_ERROR(layout(&d->d_, problem.m, problem.n, problem.ldd));
+  const LtProblem& p = problem;
+  RETURN_IF_ERROR(layout(&d->a_, p.m, p.k, p.op_a, p.lda, p.stride_a));
+  RETURN_IF_ERROR(layout(&d->b_, p.k, p.n, p.op_b, p.ldb, p.stride_b));
+  RETURN_IF_ERROR(layout(&d->d_, p.m, p.n, CUBLAS_OP_N, p.ldd, p.stride_d));
   return d;
 }
 

@@ -22,17 +22,20 @@
 
 namespace onestep {
 
-// A matmul as cublasLt is told of it. Leading dimensions are in elements, of
-// the mask in bits.
+// A matmul as cublasLt is told of it. Leading dimensions and the strides
+// between models are in elements, of the mask in bits.
 struct LtProblem {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   cublasOperation_t op_a = CUBLAS_OP_N, op_b = CUBLAS_OP_N;
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldd = 0, mask_ld = 0;
+  int64_t models = 1;
+  int64_t stride_a = 0, stride_b = 0, stride_d = 0;
+  int64_t vector_stride = 0, mask_stride = 0;
 };
 
-// Unimplemented: no epilogue does what is asked for.
+// Unimplemented: no epilogue does what is asked for, or not for many models.
 absl::StatusOr<LtProblem> ToLtProblem(const CudaMatMul& matmul);
 
 // What is sure of an operand's address: it lies at a whole number of rows from
@@ -55,7 +58,8 @@ uint32_t LtAlignment(int64_t leading_dimension);
   F(cublasLtMatmulPreferenceDestroy)      \
   F(cublasLtMatmulPreferenceSetAttribute) \
   F(cublasLtMatrixLayoutCreate)           \
-  F(cublasLtMatrixLayoutDestroy)
+  F(cublasLtMatrixLayoutDestroy)          \
+  F(cublasLtMatrixLayoutSetAttribute)
 
 struct LtFunctions {
 #define ONESTEP_LT_MEMBER(name) decltype(&::name) name = nullptr;

@@ -42,13 +42,19 @@ struct CudaDevice {
 //   mask_in: times such a mask; accumulate: added to what y holds;
 //   column_sums: of the masked y when mask_in; else of b, when trans_a (its
 //   rows are k): column_sums[n] = sum over k of b[k,n].
+// With `models`, so many of these: each operand is that of one after the other,
+// but for an `a` that they share.
 struct CudaMatMul {
   int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
   bool bias = false, relu = false, mask_out = false, mask_in = false;
   bool accumulate = false, column_sums = false;
   MathMode math = MathMode::kFp32;
-  // "matmul 32x128x784 fp32 relu_aux_bias"
+  int64_t models = 0;
+  bool shared_a = false;
+
+  int64_t count() const { return models > 0 ? models : 1; }
+  // "matmul 32x128x784 fp32 relu_aux_bias", "16x matmul .."
   std::string ToString() const;
   friend bool operator==(const CudaMatMul&, const CudaMatMul&) = default;
 };

@@ -234,16 +234,19 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
   const CudaApi::Stream stream = session_->stream.get();
   auto* const signals = static_cast<CudaSignals*>(signals_memory_.get());
   for (int64_t done = 0; done < n;) {
+    const int64_t count =
+        spec_.stops ? n - done : std::min(slice_steps_, n - done);
     __atomic_store_n(&signals->stop, 0u, __ATOMIC_RELAXED);
     __atomic_store_n(&signals->progress, 0u, __ATOMIC_RELEASE);
     RETURN_IF_ERROR(cuda.LaunchKernel(
-        spec_.persistent(*bindings_, first + done, n - done, signals), stream));
+        spec_.persistent(*bindings_, first + done, count, signals), stream));
     ++launches_;
     const Clock::time_point start = Clock::now();
+    std::chrono::duration<double> spent;
     while (true) {
       ASSIGN_OR_RETURN(const bool ended, cuda.Done(stream));
+      spent = Clock::now() - start;
       if (ended) break;
-      const std::chrono::duration<double> spent = Clock::now() - start;
       if (spent.count() > kSliceSeconds) {
         __atomic_store_n(&signals->stop, 1u, __ATOMIC_RELEASE);
       }
@@ -258,6 +261,10 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
       return absl::InternalError("the persistent kernel ended without a step");
     }
     done += steps;
+    if (!spec_.stops && count == slice_steps_) {
+      const double fits = kSliceSeconds / std::max(spent.count(), 1e-6);
+      slice_steps_ = std::max<int64_t>(1, count * std::min(fits, 4.0));
+    }
   }
   return absl::OkStatus();
 }

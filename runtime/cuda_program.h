@@ -57,6 +57,9 @@ struct CudaSpec {
   std::function<Launch(const CudaBindings&, int64_t first, int64_t n,
                        CudaSignals*)>
       persistent;
+  // Whether it heeds CudaSignals::stop. Else a launch is of as many steps as
+  // are expected to fill a slice.
+  bool stops = true;
   // Launches that fill the constants' slots.
   std::function<Launch(float* to, float value, int64_t n)> fill;
   std::string lowering;
@@ -115,6 +118,7 @@ class CudaProgram : public Executable {
     return worker_steps_.empty() ? spec_.steps : worker_steps_;
   }
   std::string lowering() const override { return spec_.lowering; }
+  bool models_innermost() const override { return false; }
   const std::string& plan() const override { return spec_.plan; }
   int64_t arena_bytes() const override { return spec_.arena_bytes; }
   int64_t dispatches() const override;
@@ -158,6 +162,7 @@ class CudaProgram : public Executable {
   std::vector<StepInfo> worker_steps_;
   int64_t layout_ = -1;  // of the bindings that these were made for
   int64_t steps_run_ = 0, launches_ = 0;
+  int64_t slice_steps_ = 64;  // of a persistent kernel that does not stop
 };
 
 }  // namespace onestep

@@ -24,8 +24,9 @@ std::string CudaDevice::ToString() const {
 }
 
 std::string CudaMatMul::ToString() const {
-  std::string text =
-      absl::StrCat("matmul ", m, "x", n, "x", k, " ", onestep::ToString(math));
+  std::string text = models > 0 ? absl::StrCat(models, "x ") : "";
+  absl::StrAppend(&text, "matmul ", m, "x", n, "x", k, " ",
+                  onestep::ToString(math));
   if (trans_a || trans_b) {
     absl::StrAppend(&text, " ", trans_a ? "t" : "n", trans_b ? "t" : "n");
   }

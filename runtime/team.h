@@ -21,7 +21,8 @@ namespace onestep {
 // is inside Run: elsewhere it, the threads it starts and other teams have all
 // CPUs.
 //
-// Thread rule: created, run and destroyed by one thread.
+// Thread rule: created, run and destroyed by one thread at a time, with an
+// affinity always the same. Without one, also inside another team's function.
 class Team {
  public:
   // Starts workers - 1 threads. InvalidArgument: WorkerCpus() has no CPU for

@@ -40,7 +40,8 @@ class ExchangeMemory {
 // One chain per worker, run side by side by a team: steps follow each other
 // without a return to the caller, and what is between the workers is calls
 // of their chains. Params live in the workers' own memory while a Run lasts:
-// each takes its part when it begins and gives it back when it ends.
+// each takes its part when it begins and gives it back when it ends. A worker
+// alone has no pieces: it computes in the caller's memory.
 class TeamProgram : public Executable {
  public:
   // A worker's part of a param [outer, full, inner]: [outer, size, inner].

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/cache.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -78,17 +76,7 @@ void Cache::Put(const std::string& key, Json value) {
   json_[key] = std::move(value);
   std::error_code error;
   fs::create_directories(fs::path(file_).parent_path(), error);
-  // Renamed, so that a run beside this one never reads half of it.
-  const std::string draft = absl::StrCat(file_, ".", getpid());
-  absl::Status status = WriteTextFile(draft, json_.dump(1));
-  if (status.ok()) {
-    fs::rename(draft, file_, error);
-    if (error) {
-      status = absl::UnavailableError(
-          absl::StrCat("cannot write ", file_, ": ", error.message()));
-      fs::remove(draft, error);
-    }
-  }
+  const absl::Status status = ReplaceTextFile(file_, json_.dump(1));
   if (!status.ok()) {
     Console::Notice(absl::StrCat(what_, " is not kept: ", status.message()));
   }

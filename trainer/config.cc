@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/config.h"
 
-#include <charconv>
-#include <iterator>
-#include <system_error>
-
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "trainer/numbers.h"
 
 namespace onestep {
-namespace {
-
-// The double that is printed as the float is: 0.9f as 0.9.
-double AsWritten(float value) {
-  char text[32];
-  double wide = value;
-  const auto [end, error] = std::to_chars(text, std::end(text), value);
-  if (error == std::errc()) std::from_chars(text, end, wide);
-  return wide;
-}
-
-}  // namespace
 
 template <>
 const std::vector<Named<bool>>& Names() {
@@ -36,7 +21,8 @@ const std::vector<Named<Verb>>& Names() {
       {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
       {"bench", Verb::kBench},     {"info", Verb::kInfo},
       {"probe", Verb::kProbe},     {"profile", Verb::kProfile},
-      {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise}};
+      {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise},
+      {"search", Verb::kSearch}};
   return names;
 }
 
@@ -161,6 +147,36 @@ const std::vector<Named<CudaFirstLayer>>& Names() {
   return names;
 }
 
+template <>
+const std::vector<Named<Sample>>& Names() {
+  static const std::vector<Named<Sample>> names = {{"grid", Sample::kGrid},
+                                                   {"random", Sample::kRandom}};
+  return names;
+}
+
+template <>
+const std::vector<Named<Grouping>>& Names() {
+  static const std::vector<Named<Grouping>> names = {
+      {"auto", Grouping::kAuto},
+      {"vector", Grouping::kVector},
+      {"loop", Grouping::kLoop}};
+  return names;
+}
+
+template <>
+const std::vector<Named<EarlyStop>>& Names() {
+  static const std::vector<Named<EarlyStop>> names = {
+      {"none", EarlyStop::kNone}, {"asha", EarlyStop::kAsha}};
+  return names;
+}
+
+template <>
+const std::vector<Named<SearchMetric>>& Names() {
+  static const std::vector<Named<SearchMetric>> names = {
+      {"loss", SearchMetric::kLoss}, {"accuracy", SearchMetric::kAccuracy}};
+  return names;
+}
+
 nlohmann::ordered_json ConfigToJson(const Config& config) {
   nlohmann::ordered_json json;
   json["data"] = config.data;
@@ -182,6 +198,7 @@ nlohmann::ordered_json ConfigToJson(const Config& config) {
   json["epochs"] = config.epochs;
   json["patience"] = config.patience;
   json["seed"] = config.seed;
+  json["shuffle_seed"] = config.shuffle_seed.value_or(config.seed);
   json["device"] = NameOf(config.compile.device);
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);
@@ -205,10 +222,9 @@ nlohmann::ordered_json ConfigToJson(const Config& config) {
   return json;
 }
 
-std::string ConfigTable(const Config& config) {
+std::string FlagTable(const nlohmann::ordered_json& flags) {
   std::string table;
-  const nlohmann::ordered_json json = ConfigToJson(config);
-  for (const auto& [key, value] : json.items()) {
+  for (const auto& [key, value] : flags.items()) {
     std::string text =
         value.is_string() ? value.get<std::string>()
         : value.is_array()
@@ -218,6 +234,10 @@ std::string ConfigTable(const Config& config) {
     absl::StrAppendFormat(&table, "  %-13s %s\n", key, text);
   }
   return table;
+}
+
+std::string ConfigTable(const Config& config) {
+  return FlagTable(ConfigToJson(config));
 }
 
 }  // namespace onestep

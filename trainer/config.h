@@ -3,6 +3,7 @@
 #define ONESTEP_TRAINER_CONFIG_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/model.h"
 #include "trainer/schedule.h"
+#include "trainer/search/search_config.h"
 
 namespace onestep {
 
@@ -24,7 +26,8 @@ enum class Verb : uint8_t {
   kProbe,
   kProfile,
   kSweep,
-  kAdvise
+  kAdvise,
+  kSearch
 };
 
 // What the first layer's products walk: every value of the input, or its
@@ -55,6 +58,7 @@ struct Config {
   int64_t epochs = 5;
   int64_t patience = 0;  // epochs; 0: train them all
   uint64_t seed = 1;
+  std::optional<uint64_t> shuffle_seed;  // of the rows' order; none: seed
 
   CompileOptions compile;  // threads: a number, whatever threads_auto says
   bool threads_auto = true;
@@ -89,6 +93,8 @@ struct Config {
   int64_t rows = 60000;   // advise: of an epoch
   double density = 0.19;  // advise: MNIST's
   bool check = false;     // advise: measure as well
+
+  SearchConfig search;  // where it says more than lr, optimizer and batch
 
   std::string model_file;  // eval, predict: a file, or a folder of --out
   std::string images;      // predict: an IDX file; "": the test images
@@ -135,6 +141,14 @@ template <>
 const std::vector<Named<CudaTier>>& Names();
 template <>
 const std::vector<Named<CudaFirstLayer>>& Names();
+template <>
+const std::vector<Named<Sample>>& Names();
+template <>
+const std::vector<Named<Grouping>>& Names();
+template <>
+const std::vector<Named<EarlyStop>>& Names();
+template <>
+const std::vector<Named<SearchMetric>>& Names();
 
 template <typename E>
 const char* NameOf(E value) {
@@ -148,7 +162,9 @@ const char* NameOf(E value) {
 // came from. REQUIRES: the model has widths.
 nlohmann::ordered_json ConfigToJson(const Config& config);
 
-// The same as an aligned table, a flag a line, each line indented by two.
+// Such flags as an aligned table, one a line, each line indented by two;
+// those without a value are left out.
+std::string FlagTable(const nlohmann::ordered_json& flags);
 std::string ConfigTable(const Config& config);
 
 }  // namespace onestep

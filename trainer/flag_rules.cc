@@ -39,7 +39,7 @@ absl::Status CheckGpu(const Config& config, const FlagSet& flags) {
 absl::Status CheckTogether(const Config& config, const FlagSet& flags) {
   RETURN_IF_ERROR(CheckGpu(config, flags));
   for (const char* flag : {"--momentum", "--nesterov"}) {
-    if (flags.Given(flag) &&
+    if (config.verb != Verb::kSearch && flags.Given(flag) &&
         config.optimizer.kind != OptimizerKind::kMomentum) {
       return absl::InvalidArgumentError(
           absl::StrCat(flag, ": want --optimizer momentum with it, got ",

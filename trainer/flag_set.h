@@ -73,6 +73,14 @@ class FlagSet {
             return absl::OkStatus();
           });
   }
+  // Any of 64 bits. `help` says the default.
+  template <typename T>
+  void Unsigned(const std::string& flag, T* value, const std::string& help) {
+    Value(flag, "N", help, [value](const std::string& text) -> absl::Status {
+      ASSIGN_OR_RETURN(*value, ParseUnsigned(text));
+      return absl::OkStatus();
+    });
+  }
   template <typename E>
   void Choice(const std::string& flag, E* value, const std::string& help) {
     Value(flag, absl::StrJoin(Words<E>(), "|"),

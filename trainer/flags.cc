@@ -20,6 +20,7 @@
 #include "trainer/flag_rules.h"
 #include "trainer/flag_set.h"
 #include "trainer/numbers.h"
+#include "trainer/search_flags.h"
 
 namespace onestep {
 namespace {
@@ -46,6 +47,7 @@ constexpr char kUsage[] =
     "the machine\n"
     "  trainer profile|sweep|advise [flags]       where the time goes; which "
     "batch; which flags\n"
+    "  trainer search [flags]                     find the best of many\n"
     "  trainer probe [--json]                     what a GPU's launches "
     "cost\n"
     "  trainer VERB --help                        the flags of a verb\n";
@@ -108,9 +110,14 @@ Flags::Flags(Verb verb)
   }
   if (!IsOneOf({Verb::kInfo, Verb::kProbe})) {
     if (!IsOneOf({Verb::kGraph, Verb::kAdvise})) AddData();
-    if (builds) AddModel();
-    if (builds) AddOptimizer();
-    if (IsOneOf({Verb::kTrain, Verb::kSweep})) AddTraining();
+    if (verb == Verb::kSearch) {
+      AddSearchSpace(config_, flags_);
+    } else if (builds) {
+      AddModel();
+      AddOptimizer();
+    }
+    if (IsOneOf({Verb::kTrain, Verb::kSweep, Verb::kSearch})) AddTraining();
+    if (verb == Verb::kSearch) AddSearchRun(config_, flags_);
     AddMeasuring();
     if (!builds) AddModelFile();
     AddCompile();
@@ -145,11 +152,9 @@ void Flags::AddModel() {
   flags_.Choice("--loss", &config_.model.loss, "What is minimised");
   if (!IsOneOf({Verb::kTrain, Verb::kSweep})) return;
   flags_.Choice("--init", &config_.init, "How weights are drawn");
-  flags_.Value("--seed", "N", "Of weights and shuffling [1]",
-               [this](const std::string& text) -> absl::Status {
-                 ASSIGN_OR_RETURN(config_.seed, ParseUnsigned(text));
-                 return absl::OkStatus();
-               });
+  flags_.Unsigned("--seed", &config_.seed, "Of weights and shuffling [1]");
+  flags_.Unsigned("--shuffle-seed", &config_.shuffle_seed,
+                  "Of shuffling alone [--seed]");
 }
 
 void Flags::AddOptimizer() {
@@ -226,7 +231,9 @@ void Flags::AddMeasuring() {
 }
 
 void Flags::AddTraining() {
-  flags_.Number("--lr", &config_.lr, FLT_MIN, FLT_MAX, "Learning rate");
+  if (config_.verb != Verb::kSearch) {
+    flags_.Number("--lr", &config_.lr, FLT_MIN, FLT_MAX, "Learning rate");
+  }
   flags_.Choice(
       "--lr-schedule", &config_.lr_schedule,
       "Of the rate: cosine falls to 0; step to a tenth at 1/2 of the run "
@@ -306,17 +313,21 @@ void Flags::AddCompile() {
   } else if (!advises) {
     flags_.Choice("--device", &compile.device, "Where it runs");
   }
-  if (!advises && !IsOneOf({Verb::kSweep, Verb::kBench})) {
+  if (!advises && !IsOneOf({Verb::kSweep, Verb::kBench, Verb::kSearch})) {
     flags_.Choice("--dispatch", &compile.dispatch, "How the step is launched");
   }
-  flags_.Choice("--kernels", &compile.kernels, "Which CPU kernels");
+  const bool searches = config_.verb == Verb::kSearch;
+  if (!searches) {
+    flags_.Choice("--kernels", &compile.kernels, "Which CPU kernels");
+  }
   flags_.Value(
       "--threads", "N|auto",
-      absl::StrCat("CPU threads; auto: the fastest of 1, 2, 4 ... in a "
-                   "train step, else ",
+      absl::StrCat(searches ? "CPU threads that share the trials; auto: "
+                            : "CPU threads; auto: the fastest of 1, 2, 4 ... "
+                              "in a train step, else ",
                    compile.threads, " [auto]"),
       [this](const std::string& text) { return SetThreads(text); });
-  if (shows_ir || IsOneOf({Verb::kProfile, Verb::kSweep})) {
+  if (shows_ir || IsOneOf({Verb::kProfile, Verb::kSweep, Verb::kSearch})) {
     flags_.Choice(
         "--input", &config_.input,
         "What the first layer's products walk: all values of the data, or "
@@ -435,6 +446,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
                    flags_.Parse(std::move(args), NameOf(config_.verb)));
   if (!text.empty()) return CommandLine{config_, std::move(text)};
   RETURN_IF_ERROR(CheckFiles());
+  RETURN_IF_ERROR(SettleSearch(config_, flags_));
   RETURN_IF_ERROR(CheckTogether(config_, flags_));
   return CommandLine{config_, ""};
 }

@@ -42,6 +42,8 @@ absl::Status RunVerb(const Config& config, Console& console) {
       return RunSweep(config, console);
     case Verb::kAdvise:
       return RunAdvise(config, console);
+    case Verb::kSearch:
+      return RunSearch(config, console);
   }
   return absl::InternalError("unknown verb");
 }

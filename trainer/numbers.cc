@@ -2,6 +2,7 @@
 #include "trainer/numbers.h"
 
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <system_error>
 
@@ -44,6 +45,14 @@ absl::StatusOr<uint64_t> ParseUnsigned(absl::string_view text) {
 absl::StatusOr<double> ParseNumber(absl::string_view text, double low,
                                    double high) {
   return ParseWithin(text, "a number", low, high);
+}
+
+double AsWritten(float value) {
+  char text[32];
+  double wide = value;
+  const auto [end, error] = std::to_chars(text, std::end(text), value);
+  if (error == std::errc()) std::from_chars(text, end, wide);
+  return wide;
 }
 
 std::string Quote(absl::string_view text) {

@@ -23,6 +23,9 @@ absl::StatusOr<uint64_t> ParseUnsigned(absl::string_view text);
 absl::StatusOr<double> ParseNumber(absl::string_view text, double low,
                                    double high);
 
+// The double that is printed as the float is: 0.9f as 0.9.
+double AsWritten(float value);
+
 // The text in a message: quoted, shortened, and all in one line.
 std::string Quote(absl::string_view text);
 

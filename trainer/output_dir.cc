@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/output_dir.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -62,6 +64,18 @@ absl::Status CreateDumpDir(const std::string& dir) {
 absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   ASSIGN_OR_RETURN(LineLog file, LineLog::Create(path));
   return file.Append(text);
+}
+
+absl::Status ReplaceTextFile(const std::string& path, absl::string_view text) {
+  const std::string draft = absl::StrCat(path, ".tmp.", getpid());
+  absl::Status status = WriteTextFile(draft, text);
+  std::error_code error;
+  if (status.ok()) {
+    fs::rename(draft, path, error);
+    if (error) status = CannotWrite(path, error.message());
+  }
+  if (!status.ok()) fs::remove(draft, error);
+  return status;
 }
 
 absl::Status CheckCanWrite(const std::string& path) {

@@ -28,6 +28,10 @@ absl::Status CreateDumpDir(const std::string& dir);
 // FailedPrecondition "cannot write PATH: <reason>".
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
+// The same, renamed from PATH.tmp.PID, so that who reads it finds the old text
+// or the new.
+absl::Status ReplaceTextFile(const std::string& path, absl::string_view text);
+
 // Whether it could: FailedPrecondition as above. Leaves no file behind.
 // For what is written only at the end of a long run; "" is none.
 absl::Status CheckCanWrite(const std::string& path);

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
   CHECK(rows > 0);
   std::unique_ptr<TrainLoop> loop(new TrainLoop);
   loop->rows_ = rows;
-  loop->seed_ = config.seed;
+  loop->shuffle_seed_ = config.shuffle_seed.value_or(config.seed);
   loop->full_steps_ = rows / config.batch;
   const int64_t tail = rows % config.batch;
   RETURN_IF_ERROR(loop->Allocate(config));
@@ -97,7 +97,7 @@ int64_t TrainLoop::RowsOf(int64_t step) const {
 
 void TrainLoop::StartEpoch(int64_t epoch) {
   epoch_ = epoch;
-  order_ = EpochOrder(rows_, seed_, epoch - 1);
+  order_ = EpochOrder(rows_, shuffle_seed_, epoch - 1);
   for (int64_t step = 0; step < steps_per_epoch(); ++step) {
     const int64_t done = (epoch - 1) * steps_per_epoch() + step;
     lrs_[step] = static_cast<float>(LearningRate(schedule_, done));

@@ -95,7 +95,7 @@ class TrainLoop {
   void Restore();
 
   int64_t rows_ = 0;
-  uint64_t seed_ = 0;
+  uint64_t shuffle_seed_ = 0;
   Schedule schedule_;
   int64_t epoch_ = 0;
   Part full_, tail_;

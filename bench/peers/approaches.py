@@ -4,6 +4,8 @@ import dataclasses
 import json
 import os
 import pathlib
+import random
+import struct
 import subprocess
 import sys
 import textwrap
@@ -110,6 +112,18 @@ def peak_gflops(trainer, threads):
     return run_json([trainer, "bench", "--json", "--batch", "32", "--samples",
                      "10", "--processes", "1", "--threads",
                      threads])["peak_gflops"]
+
+
+def write_random_rows(folder, rows, features, classes, seed):
+    """IDX files of random pixels and labels, for training and for test."""
+    draw = random.Random(seed)
+    for name, count in (("train", rows), ("t10k", 10)):
+        pixels = draw.randbytes(count * features)
+        labels = bytes(draw.randrange(classes) for _ in range(count))
+        pathlib.Path(folder, f"{name}-images-idx3-ubyte").write_bytes(
+            struct.pack(">4i", 0x803, count, 2, features // 2) + pixels)
+        pathlib.Path(folder, f"{name}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">2i", 0x801, count) + labels)
 
 
 def versions_text(versions):

@@ -1,97 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""JAX: a jitted call per step, or one lax.scan over the epoch.
-
-Either way the weights are donated, so that they are updated in place, and the
-data and the epoch's order of the rows are on the device.
-"""
+"""JAX: a jitted call per step, or one lax.scan over the epoch."""
 import options
 
 args = options.parse(("jit", "scan"))
 
-import functools  # noqa: E402
-
 import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
 import jaxlib  # noqa: E402
-import numpy as np  # noqa: E402
 
 import workload  # noqa: E402
 from jax_step import sgd  # noqa: E402
-
-# Handing a step to another thread costs more than a small step does, and a
-# large one gains nothing: the next one waits for its weights.
-jax.config.update("jax_cpu_enable_async_dispatch", False)
+from jax_trainers import MODES  # noqa: E402
 
 
-class Trainer:
-    def __init__(self, work):
-        self.work = work
-        self.data = jnp.asarray(work.images), jnp.asarray(work.labels)
-        self.params = [jnp.array(p) for p in work.params]
+def trainer(work):
+    def update(params, data, rows):
+        return sgd(params, data, rows, work.lr)
 
-
-class Jit(Trainer):
-    def __init__(self, work):
-        super().__init__(work)
-
-        # What goes from step to step stays on the device, the place in the
-        # order too, so that a call has nothing to convert.
-        @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-        def step(size, state, data, order):
-            params, start, total = state
-            rows = jax.lax.dynamic_slice(order, (start,), (size,))
-            params, loss = sgd(params, data, rows, work.lr)
-            return params, start + size, total + size * loss
-
-        self.step = step
-        order = jnp.arange(work.rows, dtype=jnp.int32)
-        for size in work.batches:
-            self.step(size, self.start(jax.tree.map(jnp.copy, self.params)),
-                      self.data, order)
-
-    def start(self, params):
-        return params, jnp.int32(0), jnp.float32(0)
-
-    def epoch(self, order):
-        work, data, order = self.work, self.data, jnp.asarray(order)
-        state = self.start(self.params)
-        for _ in range(work.full_steps):
-            state = self.step(work.batch, state, data, order)
-        if work.rows > work.full_rows:
-            state = self.step(work.rows - work.full_rows, state, data, order)
-        self.params, _, total = state
-        return float(total) / work.rows
-
-
-class Scan(Trainer):
-    def __init__(self, work):
-        super().__init__(work)
-        # Only a step of a few microseconds gains from fewer turns of the loop.
-        unroll = 4 if work.batch < 32 else 1
-
-        def epoch(params, data, order):
-            def step(params, rows):
-                return sgd(params, data, rows, work.lr)
-
-            full = order[:work.full_rows].reshape(-1, work.batch)
-            params, losses = jax.lax.scan(step, params, full, unroll=unroll)
-            if work.rows > work.full_rows:
-                params, loss = step(params, order[work.full_rows:])
-                losses = jnp.append(losses, loss)
-            return params, losses
-
-        order = jax.ShapeDtypeStruct((work.rows,), jnp.int32)
-        self.compiled = jax.jit(epoch, donate_argnums=0).lower(
-            self.params, self.data, order).compile()
-
-    def epoch(self, order):
-        self.params, losses = self.compiled(self.params, self.data,
-                                            jnp.asarray(order))
-        return self.work.weigh(np.asarray(losses))
+    return MODES[args.mode](work, work.params, update)
 
 
 if __name__ == "__main__":
-    trainer = {"jit": Jit, "scan": Scan}[args.mode]
     workload.run(f"jax-{args.mode}", args, trainer,
                  {"jax": jax.__version__, "jaxlib": jaxlib.__version__})

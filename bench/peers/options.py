@@ -8,8 +8,11 @@ import argparse
 import os
 
 
-def parse(modes=(), argv=None):
-    """The flags of the command line, the process held to --threads cores."""
+def parse(modes=(), argv=None, many=False):
+    """The flags of the command line, the process held to --threads cores.
+
+    With `many`, --lr has the rate of each of many models.
+    """
     parser = argparse.ArgumentParser(
         description="Trains an MLP, prints a JSON object with the mean loss "
                     "and the seconds of each epoch.")
@@ -19,7 +22,8 @@ def parse(modes=(), argv=None):
                         help="layer widths [%(default)s]")
     parser.add_argument("--batch", default=32, type=int, help="rows of a step")
     parser.add_argument("--epochs", default=5, type=int)
-    parser.add_argument("--lr", default=0.1, type=float)
+    parser.add_argument("--lr", default=[0.1] if many else 0.1,
+                        type=rates if many else float)
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--validation", default=0.2, type=float,
                         help="share of the train rows, the last, not trained")
@@ -35,6 +39,10 @@ def parse(modes=(), argv=None):
 
 def widths(text):
     return [int(word) for word in text.split("-")]
+
+
+def rates(text):
+    return [float(word) for word in text.split(",")]
 
 
 def hold_to_threads(threads):

@@ -95,7 +95,7 @@ class Workload:
     labels: np.ndarray  # i32 [rows]
     params: list        # [w1, b1, w2, b2], see init_params
     batch: int
-    lr: np.float32
+    lr: np.float32  # of many models, an array of them
     seed: int
 
     @property
@@ -125,12 +125,15 @@ class Workload:
         return permutation(self.seed, EPOCH_STREAM | epoch, self.rows)
 
     def weigh(self, losses):
-        """The mean over rows of an epoch, of the mean losses of its steps."""
+        """The mean over rows of an epoch, of the mean losses of its steps.
+
+        A float; of losses [steps, models] a list.
+        """
         losses = np.asarray(losses, np.float64)
         rows = np.full(len(losses), self.batch)
         if self.rows > self.full_rows:
             rows[-1] = self.rows - self.full_rows
-        return float(losses @ rows / self.rows)
+        return (rows @ losses / self.rows).tolist()
 
 
 def load(args):
@@ -152,7 +155,8 @@ def run(approach, args, trainer_class, versions):
 
     A trainer is made of a workload, which is where it compiles, and leaves the
     weights as they were; its epoch(order) trains one epoch and returns the mean
-    loss as a float, so nothing of it is still running then.
+    loss as a float, or a list of the models', so nothing of it is still running
+    then. Its notes, if it has any, are printed too.
     """
     work = load(args)
     start = time.perf_counter()
@@ -167,6 +171,7 @@ def run(approach, args, trainer_class, versions):
         epochs.append({"loss": loss, "seconds": time.perf_counter() - start})
     json.dump({"approach": approach, "versions": versions,
                "threads": args.threads, "batch": args.batch,
-               "epochs": epochs, "compile_seconds": compile_seconds},
+               "epochs": epochs, "compile_seconds": compile_seconds,
+               **getattr(trainer, "notes", {})},
               sys.stdout, indent=1)
     print()

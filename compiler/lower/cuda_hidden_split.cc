@@ -106,6 +106,11 @@ class Matcher {
     match_.shape.features = input_->types[0].dims[1];
     match_.shape.hidden = hidden_->types[0].dims[1];
     match_.shape.classes = logits_->types[0].dims[1];
+    const int64_t models = logits_->types[0].models;
+    match_.shape.models = std::max<int64_t>(models, 1);
+    for (const Value own : {w1_, b1_, w2_, b2_, lr_}) {
+      if (own.type().models != models) return No("weights that models share");
+    }
     if (loss_->as<LossGradAttrs>().rows > 0) return No("a part of a batch");
     return absl::OkStatus();
   }
@@ -251,9 +256,10 @@ std::vector<CudaNode> StepNodes(const HiddenSplitMatch& match,
 std::vector<StepInfo> StepsOf(const HiddenSplitMatch& match,
                               const cuda::HiddenSplitPlan& plan) {
   const cuda::HiddenSplitShape& shape = plan.shape;
-  const std::string sizes = absl::StrFormat(
+  std::string sizes = absl::StrFormat(
       "batch %d, %d-%d-%d, hidden units over %d blocks", shape.batch,
       shape.features, shape.hidden, shape.classes, plan.blocks);
+  if (shape.models > 1) absl::StrAppend(&sizes, ", ", shape.models, " models");
   const char* const forward = "gather_convert + matmul + matmul";
   const char* const loss = "sum over blocks + loss_grad";
   const char* const backward =
@@ -301,12 +307,14 @@ CudaSpec LowerHiddenSplit(const HiddenSplitMatch& match,
                            " bytes\n");
   if (plan.tier == cuda::Tier::kT3) {
     spec.launch = CudaLaunch::kPersistent;
-    spec.persistent = [match, plan](const CudaBindings& at, int64_t first,
-                                    int64_t n, CudaSignals* signals) {
+    spec.stops = plan.shape.models == 1;
+    spec.persistent = [match, plan, stops = spec.stops](
+                          const CudaBindings& at, int64_t first, int64_t n,
+                          CudaSignals* signals) {
       cuda::PersistentSignals own = {};
       own.timeout_ns = kTimeoutNs;
       if (signals != nullptr) {
-        own.stop = &signals->stop;
+        if (stops) own.stop = &signals->stop;
         own.progress = &signals->progress;
       }
       return cuda::HiddenSplitPersistent(plan, BuffersOf(match, at), first, n,

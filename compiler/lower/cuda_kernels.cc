@@ -18,6 +18,16 @@ int64_t Cols(const TensorType& type) {
 int64_t Rows(const TensorType& type) {
   return type.num_elements() / Cols(type);
 }
+int64_t OneBytes(const TensorType& type) {  // of a model
+  return type.num_elements() * DTypeBytes(type.dtype);
+}
+
+// Where an operand or result is: the models' lie `stride_bytes` apart, or all
+// share one.
+struct Place {
+  int slot = -1;  // -1: there is none
+  int64_t stride_bytes = 0;
+};
 
 // Knows a node's slots; gives closures that hold no pointer to it.
 class KernelMaker {
@@ -52,6 +62,7 @@ class KernelMaker {
       case OpKind::kMulScalar:
       case OpKind::kAdd:
       case OpKind::kMul:
+      case OpKind::kBroadcastModels:
         return Arithmetic();
       case OpKind::kMatMul:
         return MatMul();
@@ -80,23 +91,37 @@ class KernelMaker {
       case OpKind::kMomentumUpdate:
       case OpKind::kAdamUpdate:
         return Updates();
-      case OpKind::kBroadcastModels:
-        break;
     }
     CHECK(false);
   }
 
  private:
-  int In(int i) const { return plan_.SlotOf(node_.operands[i]); }
-  int Out(int i = 0) const { return plan_.SlotOf(node_.result(i)); }
+  Place PlaceOf(Value value) const {
+    return {plan_.SlotOf(value),
+            value.type().models > 0 ? OneBytes(value.type()) : 0};
+  }
+  Place In(int i) const { return PlaceOf(node_.operands[i]); }
+  Place OptionalIn(int i) const {
+    return i < std::ssize(node_.operands) ? In(i) : Place();
+  }
+  Place Out(int i = 0) const { return PlaceOf(node_.result(i)); }
   const TensorType& InType(int i) const { return node_.operands[i].type(); }
   int64_t n() const { return node_.types[0].num_elements(); }
 
-  static float* F32(At at, int slot) {
-    return slot < 0 ? nullptr : static_cast<float*>(at.at(slot));
+  template <typename T>
+  static cuda::PerModel<T> Of(At at, Place place) {
+    if (place.slot < 0) return nullptr;
+    return {static_cast<T*>(at.at(place.slot)), place.stride_bytes};
   }
-  static const int32_t* I32(At at, int slot) {
-    return slot < 0 ? nullptr : static_cast<const int32_t*>(at.at(slot));
+  static cuda::Out F32(At at, Place place) { return Of<float>(at, place); }
+  // Labels and numbers of rows, which all models share.
+  static const int32_t* I32(At at, Place place) {
+    return Of<const int32_t>(at, place).first;
+  }
+  static cuda::Hyper HyperOf(At at, float value, Place place) {
+    cuda::Hyper hyper(value);
+    hyper.at = F32(at, place);
+    return hyper;
   }
 
   template <typename Fn>
@@ -105,21 +130,21 @@ class KernelMaker {
   }
 
   CudaKernel Gather() {
-    const int table = In(0), indices = In(1), y = Out();
+    const Place table = In(0), indices = In(1), y = Out();
     const int64_t rows = InType(1).dims[0];
     const int64_t cols = InType(0).rank() == 1 ? 1 : InType(0).dims[1];
     if (node_.kind == OpKind::kGatherConvert) {
       const float alpha = node_.as<ScaleAttrs>().alpha;
       return Plain([=](At at) {
-        return cuda::GatherConvert(static_cast<const uint8_t*>(at.at(table)),
-                                   I32(at, indices), alpha, F32(at, y), rows,
-                                   cols);
+        return cuda::GatherConvert(Of<const uint8_t>(at, table).first,
+                                   I32(at, indices), alpha, F32(at, y).first,
+                                   rows, cols);
       });
     }
     const int64_t row_bytes = cols * DTypeBytes(InType(0).dtype);
     return Plain([=](At at) {
-      return cuda::GatherRows(at.at(table), I32(at, indices), at.at(y), rows,
-                              row_bytes);
+      return cuda::GatherRows(at.at(table.slot), I32(at, indices),
+                              at.at(y.slot), rows, row_bytes);
     });
   }
 
@@ -127,28 +152,29 @@ class KernelMaker {
     const SliceAttrs& attrs = node_.as<SliceAttrs>();
     const TensorType &x_type = InType(0), &y_type = node_.types[0];
     const int64_t rows = y_type.dims[0];
-    const int64_t row_bytes = y_type.bytes() / rows;
-    const int64_t x_row_bytes = x_type.bytes() / x_type.dims[0];
+    const int64_t row_bytes = OneBytes(y_type) / rows;
+    const int64_t x_row_bytes = OneBytes(x_type) / x_type.dims[0];
     const int64_t begin_bytes =
         attrs.begin *
         (attrs.axis == 0 ? x_row_bytes : DTypeBytes(x_type.dtype));
     return Plain([=, x = In(0), y = Out()](At at) {
-      return cuda::SliceRows(static_cast<const char*>(at.at(x)) + begin_bytes,
-                             at.at(y), rows, row_bytes, x_row_bytes);
+      auto from = Of<const char>(at, x);
+      from.first += begin_bytes;
+      return cuda::SliceRows(from, Of<void>(at, y), rows, row_bytes,
+                             x_row_bytes);
     });
   }
 
   CudaKernel Cast() {
-    const int x = In(0), y = Out();
+    const Place x = In(0), y = Out();
     switch (InType(0).dtype) {
       case DType::kU8:
         return Plain([=, n = n()](At at) {
-          return cuda::CastU8(static_cast<const uint8_t*>(at.at(x)), F32(at, y),
-                              n);
+          return cuda::CastU8(Of<const uint8_t>(at, x), F32(at, y), n);
         });
       case DType::kI32:
         return Plain([=, n = n()](At at) {
-          return cuda::CastI32(I32(at, x), F32(at, y), n);
+          return cuda::CastI32(Of<const int32_t>(at, x), F32(at, y), n);
         });
       case DType::kF32:
         return Plain([=, n = n()](At at) {
@@ -159,12 +185,12 @@ class KernelMaker {
   }
 
   CudaKernel RowOps() {
-    const int x = In(0), y = Out();
+    const Place x = In(0), y = Out();
     const int64_t rows = Rows(node_.types[0]), cols = Cols(node_.types[0]);
     switch (node_.kind) {
       case OpKind::kOneHot:
         return Plain([=](At at) {
-          return cuda::OneHot(I32(at, x), F32(at, y), rows, cols);
+          return cuda::OneHot(I32(at, x), F32(at, y).first, rows, cols);
         });
       case OpKind::kBroadcastRows:
         return Plain([=](At at) {
@@ -186,20 +212,25 @@ class KernelMaker {
   }
 
   CudaKernel Arithmetic() {
-    const int x = In(0), y = Out();
-    const int z = node_.operands.size() > 1 ? In(1) : -1;
+    const Place x = In(0), y = Out();
+    const Place z = OptionalIn(1);
     const int64_t n = this->n();
     switch (node_.kind) {
       case OpKind::kScale:
         return Plain([=, alpha = node_.as<ScaleAttrs>().alpha](At at) {
           return cuda::Scale(F32(at, x), alpha, F32(at, y), n);
         });
+      case OpKind::kBroadcastModels:
+        return Plain(
+            [=](At at) { return cuda::Scale(F32(at, x), 1, F32(at, y), n); });
       case OpKind::kMulScalar:
         return Plain([=, alpha = node_.as<ScaleAttrs>().alpha](At at) {
           return cuda::MulScalar(F32(at, x), F32(at, z), alpha, F32(at, y), n);
         });
       case OpKind::kAdd:
-        return AddKernelOf(x, z, y, n);
+        return Plain([=](At at) {
+          return cuda::Add(F32(at, x), F32(at, z), F32(at, y), n);
+        });
       case OpKind::kMul:
         return Plain([=](At at) {
           return cuda::Mul(F32(at, x), F32(at, z), F32(at, y), n);
@@ -218,10 +249,10 @@ class KernelMaker {
     params.trans_a = attrs.trans_a;
     params.trans_b = attrs.trans_b;
     params.act = ActOf(attrs.activation);
-    const int third = node_.operands.size() > 2 ? In(2) : -1;
+    const Place third = OptionalIn(2);
     return Plain([=, a = In(0), b = In(1), y = Out(),
-                  bias = attrs.bias ? third : -1,
-                  c = attrs.accumulate ? third : -1](At at) {
+                  bias = attrs.bias ? third : Place(),
+                  c = attrs.accumulate ? third : Place()](At at) {
       cuda::MatMulParams p = params;
       p.a = F32(at, a);
       p.b = F32(at, b);
@@ -233,7 +264,7 @@ class KernelMaker {
   }
 
   CudaKernel Activations() {
-    const int y = In(0), to = Out();
+    const Place y = In(0), to = Out();
     const int64_t n = this->n();
     if (node_.kind != OpKind::kActivationGrad) {
       if (ActivationOf(node_.kind) != Activation::kNone) {
@@ -250,8 +281,8 @@ class KernelMaker {
     const int64_t rows = Rows(node_.types[0]), cols = Cols(node_.types[0]);
     const bool sums = attrs.bias != BiasGrad::kNone;
     return {[=, act = ActOf(attrs.activation), dy = In(1),
-             b = attrs.bias == BiasGrad::kUpdate ? In(2) : -1,
-             db = sums ? Out(1) : -1](At at, void* workspace) {
+             b = attrs.bias == BiasGrad::kUpdate ? In(2) : Place(),
+             db = sums ? Out(1) : Place()](At at, void* workspace) {
               return cuda::ActivationGrad(act, F32(at, y), F32(at, dy),
                                           F32(at, b), F32(at, to), F32(at, db),
                                           rows, cols, workspace);
@@ -260,7 +291,7 @@ class KernelMaker {
   }
 
   CudaKernel LossParts() {
-    const int x = In(0), y = Out();
+    const Place x = In(0), y = Out();
     const int64_t rows = Rows(node_.types[0]), cols = Cols(node_.types[0]);
     switch (node_.kind) {
       case OpKind::kSoftmax:
@@ -288,7 +319,7 @@ class KernelMaker {
   }
 
   CudaKernel Losses() {
-    const int x = In(0), other = In(1), y = Out();
+    const Place x = In(0), other = In(1), y = Out();
     const int64_t rows = Rows(InType(0)), cols = Cols(InType(0));
     switch (node_.kind) {
       case OpKind::kNllLoss:
@@ -322,10 +353,10 @@ class KernelMaker {
     params.cols = Cols(InType(0));
     params.batch = BatchRows(node_);
     int next = 2;
-    const int indices = attrs.gather ? In(next++) : -1;
-    const int lr = attrs.scaled ? In(next++) : -1;
-    const int bias = attrs.bias == BiasGrad::kUpdate ? In(next++) : -1;
-    const int db = attrs.bias == BiasGrad::kNone ? -1 : Out(3);
+    const Place indices = attrs.gather ? In(next++) : Place();
+    const Place lr = attrs.scaled ? In(next++) : Place();
+    const Place bias = attrs.bias == BiasGrad::kUpdate ? In(next++) : Place();
+    const Place db = attrs.bias == BiasGrad::kNone ? Place() : Out(3);
     return {[=, logits = In(0), labels = In(1), loss = Out(0), d = Out(1),
              correct = Out(2)](At at, void* workspace) {
               cuda::LossGradParams p = params;
@@ -345,21 +376,24 @@ class KernelMaker {
   }
 
   CudaKernel Updates() {
-    const int w = In(0), dw = In(1), to = Out();
+    const Place w = In(0), dw = In(1), to = Out();
     const int64_t n = this->n();
     if (node_.kind == OpKind::kSgdUpdate) {
-      return Plain(
-          [=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay](At at) {
-            return cuda::SgdUpdate(F32(at, w), F32(at, dw), F32(at, lr), decay,
-                                   F32(at, to), n);
-          });
+      return Plain([=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay,
+                    decay_at = OptionalIn(3)](At at) {
+        return cuda::SgdUpdate(F32(at, w), F32(at, dw), F32(at, lr),
+                               HyperOf(at, decay, decay_at), F32(at, to), n);
+      });
     }
     if (node_.kind == OpKind::kMomentumUpdate) {
       return Plain([=, attrs = node_.as<MomentumAttrs>(), v = In(2), lr = In(3),
+                    momentum_at = OptionalIn(4), decay_at = OptionalIn(5),
                     v_to = Out(1)](At at) {
         return cuda::MomentumUpdate(
-            F32(at, w), F32(at, dw), F32(at, v), F32(at, lr), attrs.momentum,
-            attrs.nesterov, attrs.weight_decay, F32(at, to), F32(at, v_to), n);
+            F32(at, w), F32(at, dw), F32(at, v), F32(at, lr),
+            HyperOf(at, attrs.momentum, momentum_at), attrs.nesterov,
+            HyperOf(at, attrs.weight_decay, decay_at), F32(at, to),
+            F32(at, v_to), n);
       });
     }
     const AdamAttrs& attrs = node_.as<AdamAttrs>();
@@ -371,7 +405,8 @@ class KernelMaker {
     params.decoupled = attrs.decoupled;
     params.n = n;
     return Plain([=, m = In(2), v = In(3), lr = In(4), step = In(5),
-                  m_to = Out(1), v_to = Out(2)](At at) {
+                  decay_at = OptionalIn(6), m_to = Out(1),
+                  v_to = Out(2)](At at) {
       cuda::AdamParams p = params;
       p.w = F32(at, w);
       p.dw = F32(at, dw);
@@ -379,6 +414,7 @@ class KernelMaker {
       p.v = F32(at, v);
       p.lr = F32(at, lr);
       p.step = F32(at, step);
+      p.weight_decay.at = F32(at, decay_at);
       p.w_out = F32(at, to);
       p.m_out = F32(at, m_to);
       p.v_out = F32(at, v_to);
@@ -409,7 +445,21 @@ cuda::Act ActOf(Activation activation) {
 }
 
 absl::StatusOr<CudaKernel> MakeCudaKernel(const MemoryPlan& plan, Node& node) {
-  return KernelMaker(plan, node).Make();
+  ASSIGN_OR_RETURN(CudaKernel kernel, KernelMaker(plan, node).Make());
+  const int64_t models = node.types[0].models;
+  if (models == 0) return kernel;
+  if (models > cuda::kMaxModels) {
+    return absl::UnimplementedError(absl::StrCat(
+        "models ", models, " on device gpu, want at most ", cuda::kMaxModels));
+  }
+  kernel.workspace_bytes *= models;
+  kernel.launch = [models, one = std::move(kernel.launch)](At at,
+                                                           void* workspace) {
+    Launch launch = one(at, workspace);
+    launch.grid.z = static_cast<uint32_t>(models);
+    return launch;
+  };
+  return kernel;
 }
 
 CudaKernel CopyKernel(int from, int to, int64_t bytes) {

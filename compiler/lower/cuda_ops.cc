@@ -15,6 +15,11 @@
 namespace onestep {
 namespace {
 
+// Of all models.
+int64_t Floats(const TensorType& type) {
+  return type.bytes() / DTypeBytes(DType::kF32);
+}
+
 // What the library's matmul `product` takes in besides itself.
 struct Epilogue {
   Node* activation_grad = nullptr;  // the node after it
@@ -157,7 +162,8 @@ class OpsLowering {
       ASSIGN_OR_RETURN(const bool has, Has(matmul));
       if (!has) return absl::OkStatus();
     }
-    const int mask = NewSlot(masked.m * MaskColumns(masked.n) / 8);
+    const int mask =
+        NewSlot(masked.count() * masked.m * MaskColumns(masked.n) / 8);
     epilogues_[&forward].mask = mask;
     epilogues_[&product] = {&next, nullptr, mask};
     taken_.insert(&next);
@@ -201,6 +207,8 @@ class OpsLowering {
     matmul.relu = attrs.bias && attrs.activation == Activation::kRelu;
     matmul.accumulate = attrs.accumulate;
     matmul.math = matmuls_.math;
+    matmul.models = node.types[0].models;
+    matmul.shared_a = matmul.models > 0 && node.operands[0].type().models == 0;
     return matmul;
   }
 
@@ -368,18 +376,17 @@ class OpsLowering {
       StepInfo info = Describe(plan_, node);
       info.op = ToString(attrs.activation);
       info.in_place = true;
-      AddKernel(std::move(info), {slots.y}, {slots.y},
-                ActivateKernel(attrs.activation, slots.y,
-                               node.types[0].num_elements()));
+      AddKernel(
+          std::move(info), {slots.y}, {slots.y},
+          ActivateKernel(attrs.activation, slots.y, Floats(node.types[0])));
     }
     if (bias_update) {
       StepInfo info = Describe(plan_, *bias_update.node);
       info.op = "add";
       const int from = plan_.SlotOf(bias_update.node->operands[2]);
       const int to = plan_.SlotOf(bias_update);
-      AddKernel(
-          std::move(info), {from, slots.sums}, {to},
-          AddKernelOf(from, slots.sums, to, bias_update.type().num_elements()));
+      AddKernel(std::move(info), {from, slots.sums}, {to},
+                AddKernelOf(from, slots.sums, to, Floats(bias_update.type())));
     }
   }
 

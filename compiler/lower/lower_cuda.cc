@@ -291,6 +291,10 @@ class CudaLowering {
       absl::StrAppend(&text, "; ", library_matmuls_, " matmuls by ",
                       library_.empty() ? "cublasLt" : library_);
     }
+    if (const int64_t models = ModelsOf(graph_); models > 0) {
+      absl::StrAppend(&text, "; ", models, " models",
+                      lowered_.tier == CudaTier::kT3 ? ", a cluster each" : "");
+    }
     return absl::StrCat(text, "; ", device_.ToString());
   }
 

@@ -351,7 +351,9 @@ class WorkerLowering {
     context.chain.AddStep(std::move(info), std::move(call));
   }
 
+  // One worker alone works in the caller's memory.
   absl::Status AddParams(TeamProgram::Worker& worker) const {
+    if (options_.workers == 1) return absl::OkStatus();
     for (const auto& node : graph_.nodes()) {
       if (node->kind != OpKind::kParam) continue;
       const Placement& home = partition_.homes.at(node->name());

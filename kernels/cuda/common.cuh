@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cuda/device.h"
 #include "kernels/kernels.h"
@@ -44,16 +45,32 @@ inline Launch OverElements(Launch launch, int64_t n, int width) {
   return Sized(launch, CeilDiv(n, int64_t{kThreads} * width));
 }
 
-inline bool Aligned(int64_t bytes, std::initializer_list<const void*> all) {
-  for (const void* p : all) {
-    if (reinterpret_cast<uintptr_t>(p) % bytes != 0) return false;
+// Of every model.
+inline bool Aligned(int64_t bytes,
+                    std::initializer_list<PerModel<const void>> all) {
+  for (const PerModel<const void>& x : all) {
+    if (reinterpret_cast<uintptr_t>(x.first) % bytes != 0) return false;
+    if (x.stride_bytes % bytes != 0) return false;
   }
   return true;
 }
 
 // Whether n floats at these addresses can be moved by fours.
-inline bool ByFours(int64_t n, std::initializer_list<const void*> all) {
+inline bool ByFours(int64_t n,
+                    std::initializer_list<PerModel<const void>> all) {
   return n % 4 == 0 && Aligned(4 * sizeof(float), all);
+}
+
+// ---- models ----------------------------------------------------------------
+// The operand of this block's model.
+template <typename T>
+ONESTEP_DEVICE T* Own(const PerModel<T>& x) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(x.first) +
+                              dev::BlockIndex().z * x.stride_bytes);
+}
+ONESTEP_DEVICE float Own(const Hyper& x) {
+  return x.at.first != nullptr ? *Own(x.at) : x.value;
 }
 
 // ---- elements --------------------------------------------------------------
@@ -90,9 +107,9 @@ ONESTEP_DEVICE void MapGroup(float* y, F f, const dev::Vec<X, kWidth>&... x) {
 
 // y[i] = f(x[i], ...) for n elements, kWidth (which divides n) to a thread.
 template <int kWidth, class F, typename... X>
-ONESTEP_DEVICE void Map(float* y, int64_t n, F f, const X*... x) {
+ONESTEP_DEVICE void Map(const Out& y, int64_t n, F f, const PerModel<X>&... x) {
   const int64_t i = FirstElement<kWidth>();
-  if (i < n) MapGroup<kWidth>(y + i, f, Load<kWidth>(x + i)...);
+  if (i < n) MapGroup<kWidth>(Own(y) + i, f, Load<kWidth>(Own(x) + i)...);
 }
 
 // ---- rows of pieces --------------------------------------------------------
@@ -222,20 +239,23 @@ inline Parts ShareOut(int64_t rows, int64_t width, int64_t across,
 struct PartSums {
   Parts parts;
   int64_t cols;
-  uint32_t* counters;
-  float* partial;  // [parts,cols]
+  PerModel<uint32_t> counters;
+  Out partial;  // [parts,cols]
 };
-
-inline PartSums MakePartSums(const Parts& parts, int64_t across, int64_t cols,
-                             void* workspace) {
-  if (parts.count == 1) return {parts, cols, nullptr, nullptr};
-  return {parts, cols, static_cast<uint32_t*>(workspace),
-          static_cast<float*>(workspace) + across};
-}
 
 inline int64_t PartSumsBytes(const Parts& parts, int64_t across, int64_t cols) {
   if (parts.count == 1) return 0;
   return static_cast<int64_t>(sizeof(float)) * (across + parts.count * cols);
+}
+
+inline PartSums MakePartSums(const Parts& parts, int64_t across, int64_t cols,
+                             void* workspace) {
+  if (parts.count == 1) return {parts, cols, nullptr, nullptr};
+  const int64_t stride = PartSumsBytes(parts, across, cols);
+  return {parts,
+          cols,
+          {static_cast<uint32_t*>(workspace), stride},
+          {static_cast<float*>(workspace) + across, stride}};
 }
 
 // Whether this block is the last of `blocks` to come here, which leaves the
@@ -260,12 +280,13 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
                                 LoadF load, Use use, Done done) {
   const int64_t cols = sums.cols;
   const bool alone = sums.parts.count == 1;
+  float* const partial = Own(sums.partial);
   SumColumns(rows, begin, end, log2_lanes, shared, load, use,
              [&](int64_t col, float sum) {
                if (alone) return done(col, sum);
-               sums.partial[part * cols + col] = sum;
+               partial[part * cols + col] = sum;
              });
-  if (alone || !LastToArrive(sums.counters + across,
+  if (alone || !LastToArrive(Own(sums.counters) + across,
                              static_cast<uint32_t>(sums.parts.count),
                              reinterpret_cast<uint32_t*>(shared))) {
     return;
@@ -273,7 +294,7 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
   SumColumns(
       sums.parts.count, begin, end, log2_lanes, shared + 1,
       [&](int64_t p, int64_t col) {
-        return dev::LoadL2(sums.partial + p * cols + col);
+        return dev::LoadL2(partial + p * cols + col);
       },
       [](int64_t, int64_t, float x) { return x; }, done);
 }

@@ -27,7 +27,7 @@ int64_t ColumnSumsWorkspaceBytes(int64_t rows, int64_t cols) {
   return PartSumsBytes(ColumnParts(rows, cols), CeilDiv(cols, kWarpSize), cols);
 }
 
-Launch Scale(const float* x, float alpha, float* y, int64_t n) {
+Launch Scale(In x, float alpha, Out y, int64_t n) {
   const ScaleArgs args = {x, alpha, nullptr, y, n};
   if (ByFours(n, {x, y})) {
     return OverElements(ONESTEP_LAUNCH(Scale<4>, args), n, 4);
@@ -35,8 +35,7 @@ Launch Scale(const float* x, float alpha, float* y, int64_t n) {
   return OverElements(ONESTEP_LAUNCH(Scale<1>, args), n, 1);
 }
 
-Launch MulScalar(const float* x, const float* s, float alpha, float* y,
-                 int64_t n) {
+Launch MulScalar(In x, In s, float alpha, Out y, int64_t n) {
   const ScaleArgs args = {x, alpha, s, y, n};
   if (ByFours(n, {x, y})) {
     return OverElements(ONESTEP_LAUNCH(MulScalar<4>, args), n, 4);
@@ -44,7 +43,7 @@ Launch MulScalar(const float* x, const float* s, float alpha, float* y,
   return OverElements(ONESTEP_LAUNCH(MulScalar<1>, args), n, 1);
 }
 
-Launch Add(const float* a, const float* b, float* y, int64_t n) {
+Launch Add(In a, In b, Out y, int64_t n) {
   const BinaryArgs args = {a, b, y, n};
   if (ByFours(n, {a, b, y})) {
     return OverElements(ONESTEP_LAUNCH(Add<4>, args), n, 4);
@@ -52,7 +51,7 @@ Launch Add(const float* a, const float* b, float* y, int64_t n) {
   return OverElements(ONESTEP_LAUNCH(Add<1>, args), n, 1);
 }
 
-Launch Mul(const float* a, const float* b, float* y, int64_t n) {
+Launch Mul(In a, In b, Out y, int64_t n) {
   const BinaryArgs args = {a, b, y, n};
   if (ByFours(n, {a, b, y})) {
     return OverElements(ONESTEP_LAUNCH(Mul<4>, args), n, 4);
@@ -60,8 +59,7 @@ Launch Mul(const float* a, const float* b, float* y, int64_t n) {
   return OverElements(ONESTEP_LAUNCH(Mul<1>, args), n, 1);
 }
 
-Launch AddBias(const float* x, const float* b, float* y, int64_t rows,
-               int64_t cols) {
+Launch AddBias(In x, In b, Out y, int64_t rows, int64_t cols) {
   const bool wide = ByFours(cols, {x, b, y});
   const RowsArgs args = {x, b, y, LayOut(rows, wide ? cols / 4 : cols)};
   return OverRows(wide ? ONESTEP_LAUNCH(AddBias<4>, args)
@@ -69,7 +67,7 @@ Launch AddBias(const float* x, const float* b, float* y, int64_t rows,
                   args.layout);
 }
 
-Launch BroadcastRows(const float* x, float* y, int64_t rows, int64_t cols) {
+Launch BroadcastRows(In x, Out y, int64_t rows, int64_t cols) {
   const bool wide = ByFours(cols, {x, y});
   const RowsArgs args = {x, nullptr, y, LayOut(rows, wide ? cols / 4 : cols)};
   return OverRows(wide ? ONESTEP_LAUNCH(BroadcastRows<4>, args)
@@ -77,7 +75,7 @@ Launch BroadcastRows(const float* x, float* y, int64_t rows, int64_t cols) {
                   args.layout);
 }
 
-Launch Activate(Act act, const float* x, float* y, int64_t n) {
+Launch Activate(Act act, In x, Out y, int64_t n) {
   const ActivateArgs args = {act, x, nullptr, y, n};
   if (ByFours(n, {x, y})) {
     return OverElements(ONESTEP_LAUNCH(Activate<4>, args), n, 4);
@@ -85,8 +83,7 @@ Launch Activate(Act act, const float* x, float* y, int64_t n) {
   return OverElements(ONESTEP_LAUNCH(Activate<1>, args), n, 1);
 }
 
-Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
-                    int64_t n) {
+Launch ActivateGrad(Act act, In y, In dy, Out dx, int64_t n) {
   const ActivateArgs args = {act, y, dy, dx, n};
   if (ByFours(n, {y, dy, dx})) {
     return OverElements(ONESTEP_LAUNCH(ActivateGrad<4>, args), n, 4);
@@ -94,8 +91,7 @@ Launch ActivateGrad(Act act, const float* y, const float* dy, float* dx,
   return OverElements(ONESTEP_LAUNCH(ActivateGrad<1>, args), n, 1);
 }
 
-Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols,
-                  void* workspace) {
+Launch ReduceRows(In x, Out y, int64_t rows, int64_t cols, void* workspace) {
   const ColumnSumArgs args = {
       Act::kNone, nullptr,         x,
       nullptr,    nullptr,         y,
@@ -103,10 +99,9 @@ Launch ReduceRows(const float* x, float* y, int64_t rows, int64_t cols,
   return OverTiles(ONESTEP_LAUNCH(ReduceRows, args), args);
 }
 
-Launch ActivationGrad(Act act, const float* y, const float* dy, const float* b,
-                      float* dx, float* db, int64_t rows, int64_t cols,
-                      void* workspace) {
-  if (db == nullptr) return ActivateGrad(act, y, dy, dx, rows * cols);
+Launch ActivationGrad(Act act, In y, In dy, In b, Out dx, Out db, int64_t rows,
+                      int64_t cols, void* workspace) {
+  if (db.first == nullptr) return ActivateGrad(act, y, dy, dx, rows * cols);
   const ColumnSumArgs args = {act,
                               y,
                               dy,

@@ -11,10 +11,10 @@
 namespace onestep::cuda {
 
 struct ScaleArgs {
-  const float* x;
+  In x;
   float alpha;
-  const float* s;  // MulScalar only
-  float* y;
+  In s;  // MulScalar only
+  Out y;
   int64_t n;
 };
 
@@ -31,14 +31,14 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void MulScalar(ScaleArgs args) {
   Begin();
-  const float alpha = args.alpha * *args.s;
+  const float alpha = args.alpha * *Own(args.s);
   Map<kWidth>(
       args.y, args.n, [=](float x) { return alpha * x; }, args.x);
 }
 
 struct BinaryArgs {
-  const float *a, *b;
-  float* y;
+  In a, b;
+  Out y;
   int64_t n;
 };
 
@@ -60,8 +60,8 @@ void Mul(BinaryArgs args) {
 
 struct ActivateArgs {
   Act act;
-  const float *x, *dy;  // dy: ActivateGrad only
-  float* y;
+  In x, dy;  // dy: ActivateGrad only
+  Out y;
   int64_t n;
 };
 
@@ -85,8 +85,8 @@ void ActivateGrad(ActivateArgs args) {
 }
 
 struct RowsArgs {
-  const float *x, *b;  // b: AddBias only
-  float* y;
+  In x, b;  // b: AddBias only
+  Out y;
   RowLayout layout;
 };
 
@@ -97,8 +97,9 @@ void AddBias(RowsArgs args) {
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t i = (row * args.layout.pieces + piece) * kWidth;
     MapGroup<kWidth>(
-        args.y + i, [](float x, float b) { return x + b; },
-        Load<kWidth>(args.x + i), Load<kWidth>(args.b + piece * kWidth));
+        Own(args.y) + i, [](float x, float b) { return x + b; },
+        Load<kWidth>(Own(args.x) + i),
+        Load<kWidth>(Own(args.b) + piece * kWidth));
   });
 }
 
@@ -107,18 +108,18 @@ ONESTEP_KERNEL(kThreads)
 void BroadcastRows(RowsArgs args) {
   Begin();
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
-    Store(Load<kWidth>(args.x + piece * kWidth),
-          args.y + (row * args.layout.pieces + piece) * kWidth);
+    Store(Load<kWidth>(Own(args.x) + piece * kWidth),
+          Own(args.y) + (row * args.layout.pieces + piece) * kWidth);
   });
 }
 
 // Block (tile, part): columns [32 tile, 32 tile + 32) of one part of the rows.
 struct ColumnSumArgs {
-  Act act;              // ActivationGrad only, as are y, dx and b
-  const float *y, *dy;  // dy: what is summed
-  float* dx;            // [rows,cols]
-  const float* b;       // [cols] or null
-  float* db;            // [cols]
+  Act act;   // ActivationGrad only, as are y, dx and b
+  In y, dy;  // dy: what is summed
+  Out dx;    // [rows,cols]
+  In b;      // [cols] or null
+  Out db;    // [cols]
   int64_t rows;
   uint32_t log2_lanes;
   PartSums sums;
@@ -140,14 +141,15 @@ ONESTEP_DEVICE void SumTile(const ColumnSumArgs& args, LoadF load, Use use) {
         return use((first + r) * cols + c, x);
       },
       [&](int64_t c, float sum) {
-        args.db[c] = args.b != nullptr ? args.b[c] + sum : sum;
+        const float* const b = Own(args.b);
+        Own(args.db)[c] = b != nullptr ? b[c] + sum : sum;
       });
 }
 
 ONESTEP_KERNEL(kSumThreads) void ReduceRows(ColumnSumArgs args) {
   Begin();
   SumTile(
-      args, [&](int64_t i) { return args.dy[i]; },
+      args, [&](int64_t i) { return Own(args.dy)[i]; },
       [](int64_t, float x) { return x; });
 }
 
@@ -159,10 +161,10 @@ ONESTEP_KERNEL(kSumThreads) void ActivationGrad(ColumnSumArgs args) {
   SumTile(
       args,
       [&](int64_t i) {
-        return Pair{args.y[i], args.dy[i]};
+        return Pair{Own(args.y)[i], Own(args.dy)[i]};
       },
       [&](int64_t i, Pair x) {
-        return args.dx[i] = Backward(args.act, x.y, x.dy);
+        return Own(args.dx)[i] = Backward(args.act, x.y, x.dy);
       });
 }
 

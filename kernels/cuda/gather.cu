@@ -26,10 +26,11 @@ Launch GatherRows(const void* table, const int32_t* indices, void* y,
   return CopyAnyRows({from, indices, y, row_bytes, {}}, rows, row_bytes);
 }
 
-Launch SliceRows(const void* x, void* y, int64_t rows, int64_t row_bytes,
-                 int64_t x_row_bytes) {
-  const auto* from = static_cast<const unsigned char*>(x);
-  return CopyAnyRows({from, nullptr, y, x_row_bytes, {}}, rows, row_bytes);
+Launch SliceRows(PerModel<const void> x, PerModel<void> y, int64_t rows,
+                 int64_t row_bytes, int64_t x_row_bytes) {
+  const auto* from = static_cast<const unsigned char*>(x.first);
+  return CopyAnyRows({{from, x.stride_bytes}, nullptr, y, x_row_bytes, {}},
+                     rows, row_bytes);
 }
 
 Launch GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
@@ -42,7 +43,7 @@ Launch GatherConvert(const uint8_t* table, const int32_t* indices, float alpha,
                   args.layout);
 }
 
-Launch CastU8(const uint8_t* x, float* y, int64_t n) {
+Launch CastU8(PerModel<const uint8_t> x, Out y, int64_t n) {
   const CastArgs<uint8_t> args = {x, y, n};
   if (ByFours(n, {y}) && Aligned(4, {x})) {
     return OverElements(ONESTEP_LAUNCH(CastU8<4>, args), n, 4);
@@ -50,7 +51,7 @@ Launch CastU8(const uint8_t* x, float* y, int64_t n) {
   return OverElements(ONESTEP_LAUNCH(CastU8<1>, args), n, 1);
 }
 
-Launch CastI32(const int32_t* x, float* y, int64_t n) {
+Launch CastI32(PerModel<const int32_t> x, Out y, int64_t n) {
   const CastArgs<int32_t> args = {x, y, n};
   if (ByFours(n, {x, y})) {
     return OverElements(ONESTEP_LAUNCH(CastI32<4>, args), n, 4);

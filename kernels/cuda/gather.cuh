@@ -12,9 +12,9 @@ namespace onestep::cuda {
 // Row r of `to`, of layout.pieces of kBytes, is the row of `from` that starts
 // at r, or indices[r], times stride_bytes. A power of two of threads to a row.
 struct CopyRowsArgs {
-  const unsigned char* from;
+  PerModel<const unsigned char> from;
   const int32_t* indices;  // null: row r is row r
-  void* to;
+  PerModel<void> to;
   int64_t stride_bytes;
   RowLayout layout;
 };
@@ -27,9 +27,10 @@ void CopyRows(CopyRowsArgs args) {
   Begin();
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t source = args.indices != nullptr ? args.indices[row] : row;
-    const auto* from =
-        reinterpret_cast<const Unit*>(args.from + source * args.stride_bytes);
-    static_cast<Unit*>(args.to)[row * args.layout.pieces + piece] = from[piece];
+    const auto* from = reinterpret_cast<const Unit*>(
+        Own(args.from) + source * args.stride_bytes);
+    static_cast<Unit*>(Own(args.to))[row * args.layout.pieces + piece] =
+        from[piece];
   });
 }
 
@@ -59,8 +60,8 @@ void GatherConvert(GatherConvertArgs args) {
 
 template <typename T>
 struct CastArgs {
-  const T* x;
-  float* y;
+  PerModel<const T> x;
+  Out y;
   int64_t n;
 };
 
@@ -104,7 +105,7 @@ void OneHot(OneHotArgs args) {
 }
 
 struct FillArgs {
-  float* y;
+  Out y;
   float value;
   int64_t n;
 };

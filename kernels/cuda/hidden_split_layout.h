@@ -112,6 +112,11 @@ inline int64_t ColumnsOf(const HiddenSplitPlan& plan) {
   return int64_t{plan.blocks} * 8 >= plan.shape.hidden ? 8 : 16;
 }
 
+// Models are along the z of a grid.
+inline uint32_t Models(const HiddenSplitPlan& plan) {
+  return static_cast<uint32_t>(plan.shape.models);
+}
+
 // T1's forward and backward kernels; the one layout of T2 and of T3.
 inline Layout ForwardLayout(const HiddenSplitShape& shape) {
   const int64_t rows = shape.batch < kChunkRows ? shape.batch : kChunkRows;
@@ -144,7 +149,8 @@ struct Workspace {
   float* b2;  // [2, classes]
 };
 
-// Cuts `base`, which may be null, and says how many bytes that takes.
+// Cuts `base`, which may be null, and says how many bytes that takes of a
+// model.
 inline Workspace CutWorkspace(const HiddenSplitPlan& plan, void* base,
                               int64_t* bytes) {
   const HiddenSplitShape& shape = plan.shape;
@@ -176,7 +182,8 @@ struct StepArgs {
   HiddenSplitBuffers buffers;
   Workspace workspace;
   Layout layout;
-  int64_t offset;  // of the step: from control->step; T3: from 0
+  int64_t workspace_floats;  // of a model
+  int64_t offset;            // of the step: from control->step; T3: from 0
   int32_t batch, features, hidden, classes, blocks;
   Act act;
   float alpha, inverse_batch;
@@ -196,9 +203,12 @@ inline StepArgs MakeStepArgs(const HiddenSplitPlan& plan,
                              const Layout& layout, int64_t offset) {
   const HiddenSplitShape& shape = plan.shape;
   int64_t workspace_bytes = 0;
+  const Workspace workspace =
+      CutWorkspace(plan, buffers.workspace, &workspace_bytes);
   return {.buffers = buffers,
-          .workspace = CutWorkspace(plan, buffers.workspace, &workspace_bytes),
+          .workspace = workspace,
           .layout = layout,
+          .workspace_floats = workspace_bytes / 4,
           .offset = offset,
           .batch = static_cast<int32_t>(shape.batch),
           .features = static_cast<int32_t>(shape.features),

@@ -32,6 +32,30 @@ ONESTEP_DEVICE bool Aligned(const void* p, uint32_t to) {
 }
 
 // ---- the step --------------------------------------------------------------
+// The step of this block's model.
+ONESTEP_DEVICE StepArgs OfModel(StepArgs args) {
+  const int64_t model = dev::BlockIndex().z;
+  const auto shift = [model](auto*& p, int64_t floats) {
+    if (p != nullptr) p += model * floats;
+  };
+  HiddenSplitBuffers& buffers = args.buffers;
+  shift(buffers.lr, 1);
+  shift(buffers.w1, int64_t{args.features} * args.hidden);
+  shift(buffers.b1, args.hidden);
+  shift(buffers.w2, int64_t{args.hidden} * args.classes);
+  shift(buffers.b2, args.classes);
+  shift(buffers.loss, 1);
+  shift(buffers.correct, 1);
+  Workspace& w = args.workspace;
+  shift(w.partials, args.workspace_floats);
+  shift(w.hidden, args.workspace_floats);
+  shift(w.dlogits, args.workspace_floats);
+  shift(w.row_loss, args.workspace_floats);
+  shift(w.row_correct, args.workspace_floats);
+  shift(w.old_w2, args.workspace_floats);
+  shift(w.b2, args.workspace_floats);
+  return args;
+}
 ONESTEP_DEVICE int64_t StepOf(const StepArgs& args) {
   return args.buffers.control->step + args.offset;
 }

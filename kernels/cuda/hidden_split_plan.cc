@@ -29,6 +29,8 @@ std::string ShapeRefusal(const HiddenSplitShape& shape) {
   if (shape.batch > kMaxSize) return TooMany("batch", shape.batch, kMaxSize);
   if (shape.features > kMaxSize)
     return TooMany("features", shape.features, kMaxSize);
+  if (shape.models > kMaxModels)
+    return TooMany("models", shape.models, kMaxModels);
   if (shape.hidden > kMaxSize) return TooMany("hidden", shape.hidden, kMaxSize);
   return "";
 }
@@ -80,6 +82,7 @@ std::string Refusal(const DeviceLimits& limits, HiddenSplitPlan& plan) {
            std::to_string(limits.shared_bytes);
   }
   hidden_split::CutWorkspace(plan, nullptr, &plan.workspace_bytes);
+  plan.workspace_bytes *= plan.shape.models;
   return "";
 }
 

@@ -56,7 +56,7 @@ Launch HiddenSplitForward(const HiddenSplitPlan& plan,
       split::ForwardFor(plan.shape.first_layer,
                         split::MakeStepArgs(plan, buffers, layout, offset)),
       {static_cast<uint32_t>(plan.blocks),
-       split::Tiles(plan.shape.batch, layout.rows)},
+       split::Tiles(plan.shape.batch, layout.rows), split::Models(plan)},
       layout.bytes);
 }
 
@@ -66,9 +66,10 @@ Launch HiddenSplitLoss(const HiddenSplitPlan& plan,
   const split::StepArgs args = split::MakeStepArgs(
       plan, buffers, split::ForwardLayout(plan.shape), offset);
   const int rows = split::kThreads >> args.layout.class_shift;
-  return split::Sized(split::LossFor(args),
-                      {split::Tiles(plan.shape.batch, rows)},
-                      rows * sizeof(int32_t));
+  return split::Sized(
+      split::LossFor(args),
+      {split::Tiles(plan.shape.batch, rows), 1, split::Models(plan)},
+      rows * sizeof(int32_t));
 }
 
 Launch HiddenSplitBackward(const HiddenSplitPlan& plan,
@@ -79,7 +80,7 @@ Launch HiddenSplitBackward(const HiddenSplitPlan& plan,
       split::BackwardFor(plan.shape.first_layer,
                          split::MakeStepArgs(plan, buffers, layout, offset)),
       {static_cast<uint32_t>(plan.blocks),
-       split::Tiles(plan.shape.features, layout.slots)},
+       split::Tiles(plan.shape.features, layout.slots), split::Models(plan)},
       layout.bytes);
 }
 

@@ -13,7 +13,8 @@ namespace onestep::cuda::hidden_split {
 // and old_w2. Grid: groups of hidden units, tiles of rows.
 template <int kParts>
 ONESTEP_KERNEL(kThreads, 1)
-void HiddenSplitForwardKernel(StepArgs args) {
+void HiddenSplitForwardKernel(StepArgs models) {
+  const StepArgs args = OfModel(models);
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
   const Layout& layout = args.layout;
@@ -47,7 +48,8 @@ void HiddenSplitForwardKernel(StepArgs args) {
 // Reads labels, indices, lr, b2, partials; writes the workspace's dlogits,
 // row_loss and row_correct. Shared memory: i32 labels of its rows.
 ONESTEP_KERNEL(kThreads, 1)
-void HiddenSplitLossKernel(StepArgs args) {
+void HiddenSplitLossKernel(StepArgs models) {
+  const StepArgs args = OfModel(models);
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
   const int64_t step = StepOf(args);
@@ -115,7 +117,8 @@ class BackwardRows {
 // also has w2 and b1, and of the first group b2 and the results.
 template <int kParts>
 ONESTEP_KERNEL(kThreads, 1)
-void HiddenSplitBackwardKernel(StepArgs args) {
+void HiddenSplitBackwardKernel(StepArgs models) {
+  const StepArgs args = OfModel(models);
   dev::WaitForPrerequisites();
   dev::TriggerDependents();
   const Layout& layout = args.layout;

@@ -28,7 +28,7 @@ Launch HiddenSplitPipelined(const HiddenSplitPlan& plan,
   const split::PipelinedArgs args = {
       split::MakeStepArgs(plan, buffers, layout, offset), first, last};
   Launch launch = split::PipelinedFor(plan.shape.first_layer, args);
-  launch.grid = {static_cast<uint32_t>(plan.blocks)};
+  launch.grid = {static_cast<uint32_t>(plan.blocks), 1, split::Models(plan)};
   launch.block = {split::kThreads};
   launch.shared_bytes = static_cast<uint32_t>(layout.bytes);
   launch.waits = true;

@@ -82,16 +82,14 @@ ONESTEP_DEVICE void FinishStep(const StepArgs& args,
 }
 
 // What FinishStep made, to global memory.
-ONESTEP_DEVICE void StoreUpdated(const PipelinedArgs& pipelined,
+ONESTEP_DEVICE void StoreUpdated(const StepArgs& args,
                                  const PipelinedBlock& block,
-                                 const W1Slice& slice) {
-  const StepArgs& args = pipelined.step;
+                                 const W1Slice& slice, bool last) {
   StoreW1<1>(slice, At<float>(args.layout.w1));
   StoreW2(args, At<float>(args.layout.w2), block.group * 8, args.buffers.w2);
   StoreB1(args, block.group * 8);
   if (block.group == 0) {
-    StoreB2(args, pipelined.last != 0 ? args.buffers.b2
-                                      : block.B2(args, block.begun));
+    StoreB2(args, last ? args.buffers.b2 : block.B2(args, block.begun));
   }
 }
 
@@ -100,7 +98,7 @@ ONESTEP_DEVICE void StoreUpdated(const PipelinedArgs& pipelined,
 template <int kParts>
 ONESTEP_KERNEL(kThreads, 1)
 void HiddenSplitPipelinedKernel(PipelinedArgs pipelined) {
-  const StepArgs& args = pipelined.step;
+  const StepArgs args = OfModel(pipelined.step);
   const Layout& layout = args.layout;
   const bool first = pipelined.first != 0, last = pipelined.last != 0;
   // Before the first launch of a chain may stand what moves control->step.
@@ -132,7 +130,7 @@ void HiddenSplitPipelinedKernel(PipelinedArgs pipelined) {
     if (block.group == 0) StoreB2(args, block.B2(args, block.begun));
   } else {
     FinishStep<kParts>(args, block, w1, head);
-    StoreUpdated(pipelined, block, slice);
+    StoreUpdated(args, block, slice, last);
   }
   if (last) return;
   ForwardHidden<1, kParts>(args, begun_x, args.batch, slice.columns,

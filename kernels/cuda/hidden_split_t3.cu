@@ -42,7 +42,7 @@ Launch HiddenSplitPersistent(const HiddenSplitPlan& plan,
   Launch launch = layout.columns == 8
                       ? split::PersistentFor8(first_layer, args)
                       : split::PersistentFor16(first_layer, args);
-  launch.grid = {static_cast<uint32_t>(plan.blocks)};
+  launch.grid = {static_cast<uint32_t>(plan.blocks), 1, split::Models(plan)};
   launch.block = {split::kThreads};
   launch.cluster = static_cast<uint32_t>(plan.blocks);
   launch.shared_bytes = static_cast<uint32_t>(layout.bytes);

@@ -30,7 +30,7 @@ class PersistentBlock {
  public:
   ONESTEP_DEVICE explicit PersistentBlock(const PersistentArgs& args)
       : args_(args),
-        step_(args.step),
+        step_(OfModel(args.step)),
         layout_(args.step.layout),
         rank_(static_cast<int>(dev::ClusterRank())),
         bulk_(args.step.features % 16 == 0 &&
@@ -216,7 +216,7 @@ class PersistentBlock {
   }
 
   const PersistentArgs& args_;
-  const StepArgs& step_;
+  const StepArgs step_;
   const Layout& layout_;
   const int rank_;
   const bool bulk_;

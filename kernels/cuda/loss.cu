@@ -18,7 +18,8 @@ Launch LossLaunch(LossArgs args, void* workspace) {
   const Parts parts = LossParts(args.rows, args.cols);
   args.sums = MakePartSums(parts, 1, args.cols + 2, workspace);
   args.log2_lanes = Log2Lanes(args.cols);
-  args.log2_sum_lanes = Log2Lanes(args.dlogits != nullptr ? args.cols + 2 : 2);
+  args.log2_sum_lanes =
+      Log2Lanes(args.dlogits.first != nullptr ? args.cols + 2 : 2);
   const int64_t shared_bytes =
       kSumFloats * sizeof(float) + parts.rows * sizeof(RowResult);
   return Sized(ONESTEP_LAUNCH(LossGrad, args), parts.count, kSumThreads,
@@ -31,19 +32,18 @@ int64_t LossWorkspaceBytes(int64_t rows, int64_t cols) {
   return PartSumsBytes(LossParts(rows, cols), 1, cols + 2);
 }
 
-Launch Softmax(const float* x, float* y, int64_t rows, int64_t cols) {
+Launch Softmax(In x, Out y, int64_t rows, int64_t cols) {
   const SoftmaxArgs args = {x, nullptr, y, rows, cols, Log2Lanes(cols)};
   return OverGroups(ONESTEP_LAUNCH(Softmax, args), args);
 }
 
-Launch SoftmaxGrad(const float* y, const float* dy, float* dx, int64_t rows,
-                   int64_t cols) {
+Launch SoftmaxGrad(In y, In dy, Out dx, int64_t rows, int64_t cols) {
   const SoftmaxArgs args = {y, dy, dx, rows, cols, Log2Lanes(cols)};
   return OverGroups(ONESTEP_LAUNCH(SoftmaxGrad, args), args);
 }
 
-Launch NllLoss(const float* logits, const int32_t* labels, float* loss,
-               int64_t rows, int64_t cols, int64_t batch, void* workspace) {
+Launch NllLoss(In logits, const int32_t* labels, Out loss, int64_t rows,
+               int64_t cols, int64_t batch, void* workspace) {
   LossArgs args = {};
   args.logits = logits;
   args.labels = labels;
@@ -54,8 +54,8 @@ Launch NllLoss(const float* logits, const int32_t* labels, float* loss,
   return LossLaunch(args, workspace);
 }
 
-Launch CountCorrect(const float* logits, const int32_t* labels, float* correct,
-                    int64_t rows, int64_t cols, void* workspace) {
+Launch CountCorrect(In logits, const int32_t* labels, Out correct, int64_t rows,
+                    int64_t cols, void* workspace) {
   LossArgs args = {};
   args.logits = logits;
   args.labels = labels;
@@ -84,8 +84,8 @@ Launch LossGrad(const LossGradParams& params) {
   return LossLaunch(args, params.workspace);
 }
 
-Launch MinusOneHot(const float* p, const int32_t* labels, float* y,
-                   int64_t rows, int64_t cols) {
+Launch MinusOneHot(In p, const int32_t* labels, Out y, int64_t rows,
+                   int64_t cols) {
   const bool wide = ByFours(cols, {p, y});
   const MinusOneHotArgs args = {p, labels, y,
                                 LayOut(rows, wide ? cols / 4 : cols)};
@@ -94,8 +94,8 @@ Launch MinusOneHot(const float* p, const int32_t* labels, float* y,
                   args.layout);
 }
 
-Launch MseLoss(const float* y, const float* t, float* loss, int64_t n,
-               int64_t elements, void* workspace) {
+Launch MseLoss(In y, In t, Out loss, int64_t n, int64_t elements,
+               void* workspace) {
   const Parts parts = ShareOut(n, 1, 1);
   const MseArgs args = {y, t,        loss,
                         n, elements, MakePartSums(parts, 1, 1, workspace)};
@@ -103,8 +103,7 @@ Launch MseLoss(const float* y, const float* t, float* loss, int64_t n,
                kSumFloats * sizeof(float));
 }
 
-Launch MseGrad(const float* y, const float* t, float* dy, int64_t n,
-               int64_t elements) {
+Launch MseGrad(In y, In t, Out dy, int64_t n, int64_t elements) {
   const MseArgs args = {y, t, dy, n, elements, {}};
   if (ByFours(n, {y, t, dy})) {
     return OverElements(ONESTEP_LAUNCH(MseGrad<4>, args), n, 4);

@@ -31,8 +31,8 @@ ONESTEP_DEVICE float MaxOfRow(const LaneGroup& group, const float* z,
 
 // ---- rows of a matrix ------------------------------------------------------
 struct SoftmaxArgs {
-  const float *x, *dy;  // SoftmaxGrad: x is softmax's result
-  float* y;             // may be x or dy
+  In x, dy;  // SoftmaxGrad: x is softmax's result
+  Out y;     // may be x or dy
   int64_t rows, cols;
   uint32_t log2_lanes;
 };
@@ -49,7 +49,7 @@ ONESTEP_KERNEL(kRowThreads) void Softmax(SoftmaxArgs args) {
   Begin();
   const LaneGroup group = GroupOf(args.log2_lanes);
   const int64_t row = RowOfGroup(group, args.log2_lanes), cols = args.cols;
-  const float* x = args.x + dev::Min(row, args.rows - 1) * cols;
+  const float* x = Own(args.x) + dev::Min(row, args.rows - 1) * cols;
   const float max = MaxOfRow(group, x, cols);
   float sum = 0;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
@@ -58,7 +58,7 @@ ONESTEP_KERNEL(kRowThreads) void Softmax(SoftmaxArgs args) {
   const float scale = 1 / SumOfLanes(sum, group.lanes);
   if (row >= args.rows) return;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
-    args.y[row * cols + c] = dev::Exp(x[c] - max) * scale;
+    Own(args.y)[row * cols + c] = dev::Exp(x[c] - max) * scale;
   }
 }
 
@@ -68,21 +68,23 @@ ONESTEP_KERNEL(kRowThreads) void SoftmaxGrad(SoftmaxArgs args) {
   const LaneGroup group = GroupOf(args.log2_lanes);
   const int64_t row = RowOfGroup(group, args.log2_lanes), cols = args.cols;
   const int64_t first = dev::Min(row, args.rows - 1) * cols;
+  const float* const x = Own(args.x) + first;
+  const float* const dy = Own(args.dy) + first;
   float dot = 0;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
-    dot = dev::Fma(args.dy[first + c], args.x[first + c], dot);
+    dot = dev::Fma(dy[c], x[c], dot);
   }
   dot = SumOfLanes(dot, group.lanes);
   if (row >= args.rows) return;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
-    args.y[first + c] = (args.dy[first + c] - dot) * args.x[first + c];
+    Own(args.y)[first + c] = (dy[c] - dot) * x[c];
   }
 }
 
 struct MinusOneHotArgs {
-  const float* p;
+  In p;
   const int32_t* labels;
-  float* y;  // may be p
+  Out y;  // may be p
   RowLayout layout;
 };
 
@@ -92,19 +94,19 @@ void MinusOneHot(MinusOneHotArgs args) {
   Begin();
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t i = (row * args.layout.pieces + piece) * kWidth;
-    dev::Vec<float, kWidth> y = Load<kWidth>(args.p + i);
+    dev::Vec<float, kWidth> y = Load<kWidth>(Own(args.p) + i);
     ONESTEP_UNROLL
     for (int u = 0; u < kWidth; ++u) {
       if (args.labels[row] == piece * kWidth + u) y.v[u] -= 1;
     }
-    Store(y, args.y + i);
+    Store(y, Own(args.y) + i);
   });
 }
 
 // ---- mean squared error ----------------------------------------------------
 struct MseArgs {
-  const float *y, *t;
-  float* out;  // the loss, or dy
+  In y, t;
+  Out out;  // the loss, or dy
   int64_t n, elements;
   PartSums sums;  // MseLoss only
 };
@@ -114,13 +116,15 @@ ONESTEP_KERNEL(kSumThreads) void MseLoss(MseArgs args) {
   Begin();
   const int64_t part = dev::BlockIndex().x;
   const int64_t first = part * args.sums.parts.rows;
+  const float* const y = Own(args.y) + first;
+  const float* const t = Own(args.t) + first;
   SumAllParts(
       args.sums, 0, part, dev::Min(args.sums.parts.rows, args.n - first), 0, 1,
       0, reinterpret_cast<float*>(dev::Shared()),
-      [&](int64_t i, int64_t) { return args.y[first + i] - args.t[first + i]; },
+      [&](int64_t i, int64_t) { return y[i] - t[i]; },
       [](int64_t, int64_t, float x) { return x * x; },
       [&](int64_t, float sum) {
-        *args.out = sum / static_cast<float>(args.elements);
+        *Own(args.out) = sum / static_cast<float>(args.elements);
       });
 }
 
@@ -148,10 +152,10 @@ inline constexpr int64_t kMaxPartRows = 256;  // their RowResults are shared
 // loss, dlogits and correct may each be null; db is, where dlogits is.
 struct LossArgs {
   bool mse;
-  const float* logits;
+  In logits;
   const int32_t *labels, *indices;
-  const float *lr, *bias;
-  float *loss, *dlogits, *correct, *db;
+  In lr, bias;
+  Out loss, dlogits, correct, db;
   int64_t rows, cols, mean;  // mean: what the loss is divided by
   uint32_t log2_lanes;       // to a row in the first pass
   uint32_t log2_sum_lanes;   // in the second
@@ -195,8 +199,9 @@ ONESTEP_DEVICE void VisitRows(const LossArgs& args, int64_t first,
     const int64_t r = dev::Min(begin + group.index, count - 1);
     const int64_t row = first + r;
     const int64_t at = args.indices != nullptr ? args.indices[row] : row;
-    const RowResult result = VisitRow(
-        args, group, args.logits + row * args.cols, args.labels[at], alpha);
+    const RowResult result =
+        VisitRow(args, group, Own(args.logits) + row * args.cols,
+                 args.labels[at], alpha);
     if (group.lane == 0 && begin + group.index < count) results[r] = result;
   }
 }
@@ -211,32 +216,36 @@ ONESTEP_KERNEL(kSumThreads) void LossGrad(LossArgs args) {
   const int64_t first = part * args.sums.parts.rows;
   const int64_t rows = dev::Min(args.sums.parts.rows, args.rows - first);
   float alpha = (args.mse ? 2.0f : 1.0f) / static_cast<float>(args.mean);
-  if (args.lr != nullptr) alpha *= -*args.lr;
+  if (args.lr.first != nullptr) alpha *= -*Own(args.lr);
   VisitRows(args, first, rows, alpha, results);
   dev::SyncBlock();
+  const float* const logits = Own(args.logits) + first * cols;
+  float* const dlogits = Own(args.dlogits);
   const auto load = [&](int64_t r, int64_t c) {
     if (c == cols) return results[r].loss;
     if (c > cols) return results[r].correct;
-    return args.logits[(first + r) * cols + c];
+    return logits[r * cols + c];
   };
   const auto use = [&](int64_t r, int64_t c, float x) {
     if (c >= cols) return x;
     const float dz = LogitGrad(args.mse, results[r], alpha, c, x);
-    args.dlogits[(first + r) * cols + c] = dz;
+    dlogits[(first + r) * cols + c] = dz;
     return dz;
   };
   const auto done = [&](int64_t c, float sum) {
     if (c == cols) {
-      if (args.loss == nullptr) return;
-      *args.loss = sum / static_cast<float>(args.mean);
+      if (args.loss.first == nullptr) return;
+      *Own(args.loss) = sum / static_cast<float>(args.mean);
     } else if (c > cols) {
-      if (args.correct != nullptr) *args.correct = sum;
-    } else if (args.db != nullptr) {
-      args.db[c] = args.bias != nullptr ? args.bias[c] + sum : sum;
+      if (args.correct.first != nullptr) *Own(args.correct) = sum;
+    } else if (args.db.first != nullptr) {
+      const float* const bias = Own(args.bias);
+      Own(args.db)[c] = bias != nullptr ? bias[c] + sum : sum;
     }
   };
-  SumAllParts(args.sums, 0, part, rows, args.dlogits != nullptr ? 0 : cols,
-              cols + 2, args.log2_sum_lanes, sums, load, use, done);
+  SumAllParts(args.sums, 0, part, rows,
+              args.dlogits.first != nullptr ? 0 : cols, cols + 2,
+              args.log2_sum_lanes, sums, load, use, done);
 }
 
 }  // namespace onestep::cuda

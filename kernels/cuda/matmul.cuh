@@ -170,10 +170,10 @@ ONESTEP_DEVICE void SumSlices(const MatMulParams& p, int64_t m0, int64_t n0,
                               Sums<Tile>& sums) {
   const int thread = dev::ThreadIndex().x % Tile::kGroupThreads;
   const int group = dev::ThreadIndex().x / Tile::kGroupThreads;
-  SliceLoader<Tile::kM, Tile::kK, Tile::kGroupThreads> a(p.a, p.trans_a, m0,
-                                                         p.m, p.k, thread);
-  SliceLoader<Tile::kN, Tile::kK, Tile::kGroupThreads> b(p.b, !p.trans_b, n0,
-                                                         p.n, p.k, thread);
+  SliceLoader<Tile::kM, Tile::kK, Tile::kGroupThreads> a(Own(p.a), p.trans_a,
+                                                         m0, p.m, p.k, thread);
+  SliceLoader<Tile::kN, Tile::kK, Tile::kGroupThreads> b(Own(p.b), !p.trans_b,
+                                                         n0, p.n, p.k, thread);
   float* now =
       reinterpret_cast<float*>(dev::Shared()) + group * 2 * Tile::kSliceFloats;
   float* next = now + Tile::kSliceFloats;
@@ -231,13 +231,6 @@ ONESTEP_DEVICE bool AddGroups(Sums<Tile>& sums) {
   return true;
 }
 
-ONESTEP_DEVICE float Finish(const MatMulParams& p, int64_t i, int64_t col,
-                            float sum) {
-  if (p.c != nullptr) sum += p.c[i];
-  if (p.bias != nullptr) sum += p.bias[col];
-  return Forward(p.act, sum);
-}
-
 // y = act(sums + bias), or c + sums.
 template <class Tile>
 ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
@@ -245,6 +238,13 @@ ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
   using Cols = ColPlaces<Tile>;
   const MatMulParams& p = args.params;
   const int thread = dev::ThreadIndex().x;
+  const float *const bias = Own(p.bias), *const c = Own(p.c);
+  float* const y = Own(p.y);
+  const auto finish = [&](int64_t i, int64_t col, float sum) {
+    if (c != nullptr) sum += c[i];
+    if (bias != nullptr) sum += bias[col];
+    return Forward(p.act, sum);
+  };
   ONESTEP_UNROLL
   for (int i = 0; i < Tile::kRows; ++i) {
     const int64_t row = m0 + RowPlaces<Tile>::At(thread / Tile::kThreadsN, i);
@@ -256,16 +256,15 @@ ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
       dev::Vec<float, Cols::kRun> run = {};
       ONESTEP_UNROLL
       for (int u = 0; u < Cols::kRun; ++u) {
-        if (col + u < p.n)
-          run.v[u] = Finish(p, at + u, col + u, sums[i][j + u]);
+        if (col + u < p.n) run.v[u] = finish(at + u, col + u, sums[i][j + u]);
       }
       if (args.by_fours && col + Cols::kRun <= p.n) {
-        Store(run, p.y + at);
+        Store(run, y + at);
         continue;
       }
       ONESTEP_UNROLL
       for (int u = 0; u < Cols::kRun; ++u) {
-        if (col + u < p.n) p.y[at + u] = run.v[u];
+        if (col + u < p.n) y[at + u] = run.v[u];
       }
     }
   }

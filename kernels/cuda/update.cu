@@ -5,8 +5,7 @@
 
 namespace onestep::cuda {
 
-Launch SgdUpdate(const float* w, const float* dw, const float* lr,
-                 float weight_decay, float* w_out, int64_t n) {
+Launch SgdUpdate(In w, In dw, In lr, Hyper weight_decay, Out w_out, int64_t n) {
   const SgdArgs args = {w, dw, lr, weight_decay, w_out, n};
   if (ByFours(n, {w, dw, w_out})) {
     return OverElements(ONESTEP_LAUNCH(SgdUpdate<4>, args), n, 4);
@@ -14,10 +13,8 @@ Launch SgdUpdate(const float* w, const float* dw, const float* lr,
   return OverElements(ONESTEP_LAUNCH(SgdUpdate<1>, args), n, 1);
 }
 
-Launch MomentumUpdate(const float* w, const float* dw, const float* v,
-                      const float* lr, float momentum, bool nesterov,
-                      float weight_decay, float* w_out, float* v_out,
-                      int64_t n) {
+Launch MomentumUpdate(In w, In dw, In v, In lr, Hyper momentum, bool nesterov,
+                      Hyper weight_decay, Out w_out, Out v_out, int64_t n) {
   const MomentumArgs args = {w,        dw,           v,     lr,    momentum,
                              nesterov, weight_decay, w_out, v_out, n};
   if (ByFours(n, {w, dw, v, w_out, v_out})) {

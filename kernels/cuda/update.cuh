@@ -9,9 +9,9 @@
 namespace onestep::cuda {
 
 struct SgdArgs {
-  const float *w, *dw, *lr;
-  float weight_decay;
-  float *w_out;
+  In w, dw, lr;
+  Hyper weight_decay;
+  Out w_out;
   int64_t n;
 };
 
@@ -19,7 +19,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void SgdUpdate(SgdArgs args) {
   Begin();
-  const float lr = *args.lr, decay = args.weight_decay;
+  const float lr = *Own(args.lr), decay = Own(args.weight_decay);
   Map<kWidth>(
       args.w_out, args.n,
       [=](float w, float dw) {
@@ -29,11 +29,11 @@ void SgdUpdate(SgdArgs args) {
 }
 
 struct MomentumArgs {
-  const float *w, *dw, *v, *lr;
-  float momentum;
+  In w, dw, v, lr;
+  Hyper momentum;
   bool nesterov;
-  float weight_decay;
-  float *w_out, *v_out;
+  Hyper weight_decay;
+  Out w_out, v_out;
   int64_t n;
 };
 
@@ -43,20 +43,20 @@ void MomentumUpdate(MomentumArgs args) {
   Begin();
   const int64_t i = FirstElement<kWidth>();
   if (i >= args.n) return;
-  const float lr = *args.lr;
-  auto w = Load<kWidth>(args.w + i);
-  auto v = Load<kWidth>(args.v + i);
-  const auto dw = Load<kWidth>(args.dw + i);
+  const float lr = *Own(args.lr), momentum = Own(args.momentum);
+  const float decay = Own(args.weight_decay);
+  auto w = Load<kWidth>(Own(args.w) + i);
+  auto v = Load<kWidth>(Own(args.v) + i);
+  const auto dw = Load<kWidth>(Own(args.dw) + i);
   ONESTEP_UNROLL
   for (int u = 0; u < kWidth; ++u) {
-    const float g = dev::Fma(args.weight_decay, w.v[u], dw.v[u]);
-    v.v[u] = dev::Fma(args.momentum, v.v[u], g);
-    const float step =
-        args.nesterov ? dev::Fma(args.momentum, v.v[u], g) : v.v[u];
+    const float g = dev::Fma(decay, w.v[u], dw.v[u]);
+    v.v[u] = dev::Fma(momentum, v.v[u], g);
+    const float step = args.nesterov ? dev::Fma(momentum, v.v[u], g) : v.v[u];
     w.v[u] = dev::Fma(-lr, step, w.v[u]);
   }
-  Store(w, args.w_out + i);
-  Store(v, args.v_out + i);
+  Store(w, Own(args.w_out) + i);
+  Store(v, Own(args.v_out) + i);
 }
 
 struct AdamArgs {
@@ -84,16 +84,17 @@ void AdamUpdate(AdamArgs args) {
   const AdamParams &p = args.params;
   const int64_t i = FirstElement<kWidth>();
   if (i >= p.n) return;
-  auto w = Load<kWidth>(p.w + i);
-  auto m = Load<kWidth>(p.m + i);
-  auto v = Load<kWidth>(p.v + i);
-  const auto dw = Load<kWidth>(p.dw + i);
-  const float step = *p.step, lr = *p.lr;
+  auto w = Load<kWidth>(Own(p.w) + i);
+  auto m = Load<kWidth>(Own(p.m) + i);
+  auto v = Load<kWidth>(Own(p.v) + i);
+  const auto dw = Load<kWidth>(Own(p.dw) + i);
+  const float step = *Own(p.step), lr = *Own(p.lr);
+  const float decay = Own(p.weight_decay);
   // lr m_hat = rate m; sqrt(v_hat) = sqrt(v correction); 1 - beta^step.
   const float rate = lr / OneMinusExp(step * args.log1);
   const float correction = 1 / OneMinusExp(step * args.log2);
-  const float l2 = p.decoupled ? 0 : p.weight_decay;
-  const float shrink = p.decoupled ? lr * p.weight_decay : 0;
+  const float l2 = p.decoupled ? 0 : decay;
+  const float shrink = p.decoupled ? lr * decay : 0;
   ONESTEP_UNROLL
   for (int u = 0; u < kWidth; ++u) {
     const float g = dev::Fma(l2, w.v[u], dw.v[u]);
@@ -103,9 +104,9 @@ void AdamUpdate(AdamArgs args) {
     // In one sum: 1 - shrink would round away most of shrink.
     w.v[u] -= dev::Fma(shrink, w.v[u], rate * m.v[u] / scale);
   }
-  Store(w, p.w_out + i);
-  Store(m, p.m_out + i);
-  Store(v, p.v_out + i);
+  Store(w, Own(p.w_out) + i);
+  Store(m, Own(p.m_out) + i);
+  Store(v, Own(p.v_out) + i);
 }
 
 }  // namespace onestep::cuda

@@ -81,6 +81,21 @@ TEST(CudaOccupancyTest, WhatIsLeftOfWholeClustersIsIdle) {
   EXPECT_THAT(all.occupancy, Optional(160 * 32 / (132. * 64)));
 }
 
+TEST(CudaOccupancyTest, EachModelHasAClusterOfItsOwn) {
+  const KernelResources resources = Registers(128);
+  Launch launch = Of(16, 512, 200 << 10, /*cluster=*/16);
+  launch.grid.z = 5;
+  const CudaOccupancy five = OccupancyOf(launch, &resources, kH200);
+  EXPECT_THAT(five.blocks, Optional(80));
+  EXPECT_THAT(five.multiprocessors_busy, Optional(80));
+  EXPECT_THAT(five.occupancy, Optional(80 * 16 / (132. * 64)));
+  launch.grid.z = 16;  // in two rounds
+  const CudaOccupancy many = OccupancyOf(launch, &resources, kH200);
+  EXPECT_THAT(many.blocks, Optional(256));
+  EXPECT_THAT(many.multiprocessors_busy, Optional(128));
+  EXPECT_THAT(many.occupancy, Optional(128 * 16 / (132. * 64)));
+}
+
 TEST(CudaOccupancyTest, IsUnknownWithoutTheRegistersOrTheDevicesLimits) {
   const CudaOccupancy no_table = OccupancyOf(Of(16, 256), nullptr, kH200);
   EXPECT_THAT(no_table.multiprocessors_busy, Optional(16));

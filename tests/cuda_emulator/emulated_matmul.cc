@@ -60,44 +60,8 @@ double Epilogue(const CudaMatMul& matmul, const CudaMatMulOperands& operands,
   return sum;
 }
 
-}  // namespace
-
-std::string EpilogueRefusal(const CudaMatMul& matmul) {
-  if (matmul.mask_out && !matmul.relu) return "mask_out wants relu";
-  if (matmul.mask_in && (matmul.relu || matmul.bias)) {
-    return "mask_in goes with neither relu nor bias";
-  }
-  if (matmul.column_sums && (matmul.relu || matmul.bias)) {
-    return "column_sums goes with neither relu nor bias";
-  }
-  if (matmul.column_sums && !matmul.mask_in &&
-      !(matmul.trans_a && !matmul.trans_b)) {
-    return "column_sums wants mask_in, or trans_a without trans_b";
-  }
-  return "";
-}
-
-std::array<MatMulOperand, 6> OperandsOf(const CudaMatMul& matmul,
-                                        const CudaMatMulOperands& operands) {
-  constexpr int64_t kFloat = sizeof(float), kVectorAlignment = 16;
-  const auto [m, n, k] = std::tuple(matmul.m, matmul.n, matmul.k);
-  const auto rows = [](int64_t columns) {
-    return std::gcd(columns * kFloat, kBufferAlignment);
-  };
-  const int64_t mask_bytes =
-      matmul.mask_out || matmul.mask_in ? m * MaskColumns(n) / 8 : 0;
-  return {{{"y", operands.y, m * n * kFloat, rows(n)},
-           {"column_sums", operands.column_sums,
-            matmul.column_sums ? n * kFloat : 0, kVectorAlignment},
-           {"mask", operands.mask, mask_bytes, kVectorAlignment},
-           {"a", operands.a, m * k * kFloat, rows(matmul.trans_a ? m : k)},
-           {"b", operands.b, k * n * kFloat, rows(matmul.trans_b ? k : n)},
-           {"bias", operands.bias, matmul.bias ? n * kFloat : 0,
-            kVectorAlignment}}};
-}
-
-void MultiplyMatrices(const CudaMatMul& matmul,
-                      const CudaMatMulOperands& operands) {
+// Of one model.
+void MultiplyOne(const CudaMatMul& matmul, const CudaMatMulOperands& operands) {
   const auto [m, n, k] = std::tuple(matmul.m, matmul.n, matmul.k);
   const std::vector<float> a =
       Operand(operands.a, m, k, matmul.trans_a, matmul.math);
@@ -122,6 +86,67 @@ void MultiplyMatrices(const CudaMatMul& matmul,
     for (int64_t j = 0; j < n; ++j) column_sums[j] += operands.b[l * n + j];
   }
   std::copy(column_sums.begin(), column_sums.end(), operands.column_sums);
+}
+
+}  // namespace
+
+std::string EpilogueRefusal(const CudaMatMul& matmul) {
+  if (matmul.mask_out && !matmul.relu) return "mask_out wants relu";
+  if (matmul.mask_in && (matmul.relu || matmul.bias)) {
+    return "mask_in goes with neither relu nor bias";
+  }
+  if (matmul.column_sums && (matmul.relu || matmul.bias)) {
+    return "column_sums goes with neither relu nor bias";
+  }
+  if (matmul.column_sums && !matmul.mask_in &&
+      !(matmul.trans_a && !matmul.trans_b)) {
+    return "column_sums wants mask_in, or trans_a without trans_b";
+  }
+  if (matmul.models > 0 && (matmul.bias || matmul.column_sums) &&
+      matmul.n % 4 != 0) {
+    return "vectors of the models are not aligned to 16 bytes";
+  }
+  return "";
+}
+
+std::array<MatMulOperand, 6> OperandsOf(const CudaMatMul& matmul,
+                                        const CudaMatMulOperands& operands) {
+  constexpr int64_t kFloat = sizeof(float), kVectorAlignment = 16;
+  const auto [m, n, k] = std::tuple(matmul.m, matmul.n, matmul.k);
+  const auto rows = [](int64_t columns) {
+    return std::gcd(columns * kFloat, kBufferAlignment);
+  };
+  const int64_t all = matmul.count(), of_a = matmul.shared_a ? 1 : all;
+  const int64_t vector_bytes = all * n * kFloat;
+  const int64_t mask_bytes =
+      matmul.mask_out || matmul.mask_in ? all * m * MaskColumns(n) / 8 : 0;
+  return {
+      {{"y", operands.y, all * m * n * kFloat, rows(n)},
+       {"column_sums", operands.column_sums,
+        matmul.column_sums ? vector_bytes : 0, kVectorAlignment},
+       {"mask", operands.mask, mask_bytes, kVectorAlignment},
+       {"a", operands.a, of_a * m * k * kFloat, rows(matmul.trans_a ? m : k)},
+       {"b", operands.b, all * k * n * kFloat, rows(matmul.trans_b ? k : n)},
+       {"bias", operands.bias, matmul.bias ? vector_bytes : 0,
+        kVectorAlignment}}};
+}
+
+void MultiplyMatrices(const CudaMatMul& matmul,
+                      const CudaMatMulOperands& operands) {
+  const auto [m, n, k] = std::tuple(matmul.m, matmul.n, matmul.k);
+  CudaMatMulOperands of_model = operands;
+  for (int64_t model = 0; model < matmul.count(); ++model) {
+    MultiplyOne(matmul, of_model);
+    if (!matmul.shared_a) of_model.a += m * k;
+    of_model.b += k * n;
+    of_model.y += m * n;
+    if (matmul.bias) of_model.bias += n;
+    if (matmul.column_sums) of_model.column_sums += n;
+    if (of_model.mask != nullptr) {
+      of_model.mask =
+          static_cast<char*>(of_model.mask) + m * MaskColumns(n) / 8;
+    }
+  }
 }
 
 }  // namespace onestep

@@ -11,7 +11,8 @@
 namespace onestep {
 
 // Why cuBLASLt has no such epilogue, or "". A bias and column sums share one
-// pointer there; BGRADA reads the k rows of an op(b) that is not transposed.
+// pointer there; BGRADA reads the k rows of an op(b) that is not transposed;
+// vectors are aligned in each model.
 std::string EpilogueRefusal(const CudaMatMul& matmul);
 
 // What the matmul asks of an operand.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -73,6 +74,24 @@ void ExpectTrains(Tier tier, FirstLayer first_layer, Problem& problem,
   EXPECT_OK(trainer.Run(problem.steps));
   ExpectNear(trainer.results(), want, kLossTolerance, kWeightTolerance);
   EXPECT_EQ(trainer.results().correct, want.correct);
+}
+
+// Model m of `models` has the bits of the one that is alone.
+void ExpectSameModel(const Results& all, int m, int models,
+                     const Results& alone) {
+  const auto same = [](const float* got, const std::vector<float>& want) {
+    return std::memcmp(got, want.data(), want.size() * sizeof(float)) == 0;
+  };
+  for (size_t s = 0; s < alone.loss.size(); ++s) {
+    EXPECT_TRUE(same(&all.loss[s * models + m], {alone.loss[s]})) << s;
+    EXPECT_EQ(all.correct[s * models + m], alone.correct[s]) << "step " << s;
+  }
+  for (const auto part :
+       {&Weights::w1, &Weights::b1, &Weights::w2, &Weights::b2}) {
+    const std::vector<float>& want = alone.weights.*part;
+    ASSERT_EQ((all.weights.*part).size(), models * want.size());
+    EXPECT_TRUE(same((all.weights.*part).data() + m * want.size(), want));
+  }
 }
 
 class HiddenSplitTierTest : public testing::TestWithParam<Tier> {};
@@ -176,6 +195,42 @@ TEST_P(HiddenSplitTierTest, RunsInPartsBitByBit) {
   Trainer parts(GetParam(), problem);
   for (const int64_t steps : {1, 2, 7}) ASSERT_OK(parts.Run(steps));
   EXPECT_EQ(parts.results(), whole.results());
+}
+
+// Three networks of one batch, of which one diverges.
+TEST_P(HiddenSplitTierTest, ModelsHaveTheBitsThatEachHasAlone) {
+  constexpr int kModels = 3, kModelSteps = 5;
+  for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
+    Problem all = MakeProblem(kSmall, kModelSteps);
+    all.shape.first_layer = first_layer;
+    std::vector<Problem> each(kModels, all);
+    all.shape.models = kModels;
+    all.lr.clear();
+    all.weights = {};
+    for (int m = 0; m < kModels; ++m) {
+      for (float& lr : each[m].lr) lr *= m == 1 ? 1e20f : 1 + 0.1f * m;
+      for (const auto part :
+           {&Weights::w1, &Weights::b1, &Weights::w2, &Weights::b2}) {
+        std::vector<float>& of_model = each[m].weights.*part;
+        for (float& weight : of_model) weight *= 1 + 0.1f * m;
+        (all.weights.*part)
+            .insert((all.weights.*part).end(), of_model.begin(),
+                    of_model.end());
+      }
+    }
+    for (int s = 0; s < kModelSteps; ++s) {
+      for (const Problem& problem : each) all.lr.push_back(problem.lr[s]);
+    }
+    Trainer together(GetParam(), all);
+    ASSERT_OK(together.Run(2));
+    ASSERT_OK(together.Run(kModelSteps - 2));
+    for (int m = 0; m < kModels; ++m) {
+      Trainer alone(GetParam(), each[m]);
+      ASSERT_OK(alone.Run(kModelSteps));
+      ExpectSameModel(together.results(), m, kModels, alone.results());
+      EXPECT_EQ(std::isfinite(alone.results().loss.back()), m != 1);
+    }
+  }
 }
 
 TEST_P(HiddenSplitTierTest, WeightsOfAllSignsAndSizesKeepTheirBits) {

@@ -26,7 +26,7 @@ struct Weights {
   friend bool operator==(const Weights&, const Weights&) = default;
 };
 struct Results {
-  std::vector<float> loss, correct;  // [steps]
+  std::vector<float> loss, correct;  // [steps, models]
   Weights weights;
   friend bool operator==(const Results&, const Results&) = default;
 };
@@ -37,7 +37,7 @@ struct Problem {
   int steps = kSteps;
   std::vector<uint8_t> images = {};
   std::vector<int32_t> labels = {}, indices = {};
-  std::vector<float> lr = {};  // of each step
+  std::vector<float> lr = {};  // of each step, [steps, models]
   Weights weights = {};
 };
 
@@ -183,8 +183,9 @@ class Trainer {
   Trainer(Tier tier, const Problem& problem, const DeviceLimits& limits = {})
       : plan_(PlanHiddenSplit(tier, problem.shape, limits)),
         problem_(problem),
-        results_{std::vector<float>(problem.steps, -1),
-                 std::vector<float>(problem.steps, -1), problem.weights},
+        results_{std::vector<float>(problem.steps * problem.shape.models, -1),
+                 std::vector<float>(problem.steps * problem.shape.models, -1),
+                 problem.weights},
         workspace_(plan_.workspace_bytes / 4) {
     EXPECT_EQ(plan_.refusal, "");
     Weights& weights = results_.weights;
@@ -193,15 +194,15 @@ class Trainer {
                 .indices = problem.indices.data(),
                 .indices_stride = problem.shape.batch,
                 .lr = problem.lr.data(),
-                .lr_stride = 1,
+                .lr_stride = problem.shape.models,
                 .w1 = weights.w1.data(),
                 .b1 = weights.b1.data(),
                 .w2 = weights.w2.data(),
                 .b2 = weights.b2.data(),
                 .loss = results_.loss.data(),
-                .loss_stride = 1,
+                .loss_stride = problem.shape.models,
                 .correct = results_.correct.data(),
-                .correct_stride = 1,
+                .correct_stride = problem.shape.models,
                 .control = &control_,
                 .workspace = workspace_.data()};
   }

@@ -99,7 +99,7 @@ function stateOfChart(plot) {
   const points = all("[data-label]", drawing).map((point) => {
     const box = (point.querySelector(".bar") ?? point.querySelector(".halo"))
         .getBoundingClientRect();
-    return {...point.dataset, left: box.x + box.width / 2 - frame.x,
+    return {...point.dataset, cls: point.getAttribute("class"), left: box.x + box.width / 2 - frame.x,
             top: box.y + box.height / 2 - frame.y, width: box.width};
   });
   const ticks = all(".grid", drawing).map((tick) => ({...tick.dataset}));
@@ -126,6 +126,12 @@ function stateOfPicture(frame) {
   return {frames};
 }
 
+function stateOfTable(table) {
+  const texts = (row) => [...row.cells].map((cell) => cell.textContent);
+  return {heads: texts(table.tHead.rows[0]),
+          rows: [...table.tBodies[0].rows].map(texts)};
+}
+
 function report() {
   checkStructure();
   checkContrast("p, h1, h2, h3, td, th, a, .tick, .note, .aside", "color", 4.5);
@@ -138,8 +144,11 @@ function report() {
   done({errors,
         charts: byId(all(".plot"), stateOfChart),
         pictures: byId(all(".picture"), stateOfPicture),
+        tables: Object.fromEntries(all("table[id]").map((table) => [
+          table.id, stateOfTable(table)])),
         texts: {title: text("h1"), header: text("header"),
-                config: text("#configuration"), machine: text("#machine")}});
+                config: text("#configuration"), machine: text("#machine"),
+                losses: document.querySelector("#losses")?.textContent}});
 }
 
 function whenDrawn() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Opens pages of `trainer --report` in headless Chromium and checks them.
+"""Opens pages of train --report and of searches in headless Chromium.
 
   report_test.py --screenshots FOLDER PAGE.html ...
 
@@ -20,8 +20,12 @@ import re
 import shutil
 import sys
 
+import search_page
+from search_page import differences
+
 SKIPPED = 77
 MAX_BYTES = 1_000_000
+MOST_KEYS = 200  # of a figure, of which a large search has thousands
 VIEWS = [(360, 740, True), (1280, 900, False)]
 PHASES = ("forward", "loss", "backward", "update")
 HERE = pathlib.Path(__file__).parent
@@ -128,11 +132,6 @@ def sweep_points(report, field):
                   if not cell.get("refused") and cell.get(field) is not None)
 
 
-def differences(what, shown, wanted):
-    if shown != wanted:
-        yield f"{what}: shows {shown!r}, want {wanted!r}"[:600]
-
-
 def figure_errors(report, charts):
     def lines(name):
         return [(p["series"], float(p["x"]), float(p["y"]))
@@ -204,7 +203,7 @@ def text_errors(report, texts):
         yield f"title: {texts['title']!r}"
     if report["command"] not in texts["header"]:
         yield "header: no command"
-    test = report["test"]
+    test = report.get("test")
     if test and f"{100 * test['accuracy']:.2f} %" not in texts["header"]:
         yield "header: no accuracy of the test"
 
@@ -222,16 +221,21 @@ def close_to_line(pairs, what):
             yield f"{what}: {value} is drawn at {pixel}"
 
 
-def geometry_errors(charts):
-    """That points and bars stand where the ticks of their axes say."""
-    logarithmic = {"fig-sweep": "xy", "fig-sweep-accuracy": "x"}
+def geometry_errors(charts, logarithmic):
+    """That points and bars stand where the ticks of their axes say.
+
+    What is above the last tick of y stands there.
+    """
     for name, chart in charts.items():
         points, ticks = chart["points"], chart["ticks"]
         for axis, place in (("x", "left"), ("y", "top")):
             if axis not in points[0]:
                 continue
             value = math.log if axis in logarithmic.get(name, "") else float
-            pairs = [(value(float(p[axis])), p[place]) for p in points]
+            top = max((float(t[axis]) for t in ticks if axis in t),
+                      default=math.inf) if axis == "y" else math.inf
+            pairs = [(value(min(float(p[axis]), top)), p[place])
+                     for p in points]
             pairs += [(value(float(t[axis])), float(t["at"]))
                       for t in ticks if axis in t]
             yield from close_to_line(pairs, f"{name} {axis}")
@@ -284,16 +288,17 @@ def keyboard_errors(driver, charts, pictures):
     at = press(Keys.TAB)
     if at["cls"] != "skip":
         yield "keyboard: Tab does not begin at the skip link"
-    reached = set()
+    reached, wanted = set(), {*charts, *pictures}
     for _ in range(400):
         at = press(Keys.TAB)
-        if at["cls"] == "skip" or not at["figure"] and "fig-memory" in reached:
+        if at["cls"] == "skip" or not at["figure"] and wanted <= reached:
             break
         reached.add(at["region"])
         if not at["label"]:
             continue
         reached.add(at["figure"])
-        labels = [p["label"] for p in charts[at["figure"]]["points"]]
+        points = charts[at["figure"]]["points"]
+        labels = [p["label"] for p in points[:MOST_KEYS]]
         seen = []
         for _ in labels:
             seen.append(at["label"])
@@ -302,9 +307,24 @@ def keyboard_errors(driver, charts, pictures):
             at = press(Keys.ARROW_RIGHT)
         yield from differences(f"{at['figure']}: by arrow keys", seen, labels)
         press(Keys.HOME)
-    missed = [name for name in [*charts, *pictures] if name not in reached]
-    if missed:
-        yield f"keyboard: does not reach {missed}"
+    if wanted - reached:
+        yield f"keyboard: does not reach {wanted - reached}"
+
+
+def train_errors(report, state):
+    charts = state["charts"]
+    yield from geometry_errors(
+        charts, {"fig-sweep": "xy", "fig-sweep-accuracy": "x"})
+    yield from picture_errors(report["graph"], state["pictures"])
+    yield from figure_errors(report, dict(charts))
+
+
+def search_errors(report, state):
+    charts = state["charts"]
+    yield from geometry_errors(charts, search_page.axes(charts))
+    yield from search_page.table_errors(report, state["tables"])
+    yield from search_page.text_errors(report, state["texts"])
+    yield from search_page.figure_errors(report, dict(charts))
 
 
 def page_errors(driver, path, folder):
@@ -319,15 +339,15 @@ def page_errors(driver, path, folder):
             view = f"{width} {scheme}"
             state = open_page(driver, path, width, height, mobile, scheme)
             screenshot(driver, folder / f"{path.stem}-{width}-{scheme}.png")
-            errors = [
-                *state["errors"], *logged_errors(driver),
-                *geometry_errors(state["charts"]),
-                *text_errors(report, state["texts"]),
-                *picture_errors(report["graph"], state["pictures"]),
-                *figure_errors(report, dict(state["charts"]))]
+            content = search_errors if "trials" in report else train_errors
+            errors = [*state["errors"], *logged_errors(driver),
+                      *text_errors(report, state["texts"]),
+                      *content(report, state)]
             if not mobile and scheme == "light":
                 errors += keyboard_errors(driver, state["charts"],
                                           state["pictures"])
+                if "trials" in report:
+                    errors += search_page.sorting_errors(driver, report)
             yield from (f"{view}: {error}" for error in errors)
 
 

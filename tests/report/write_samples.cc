@@ -3,14 +3,19 @@
 //   full.html     the sample with the pictures of its graph
 //   minimal.html  what a short run without validation, test, sweep and
 //                 Graphviz leaves, and text that HTML must not take as its own
+//   search.html   a search whose trials ended in every way there is
+//   search-diverged.html   a search of one trial, which diverged
+//   search-large.html      more trials and epochs than a page has room for
 #include <cstdio>
 #include <fstream>
 
 #include "runtime/status.h"
+#include "tests/trainer/search/sample_outcome.h"
 #include "trainer/model.h"
 #include "trainer/output_dir.h"
 #include "trainer/report/graph_pictures.h"
 #include "trainer/report/report_page.h"
+#include "trainer/search/search_report.h"
 
 namespace onestep {
 namespace {
@@ -35,13 +40,26 @@ void Minimise(Json& report) {
   report["profiles"].erase(2);
 }
 
+absl::Status WriteSearches(const std::string& folder) {
+  const Json config = {{"command", "trainer search --lr 0.001,0.01,0.1,1,10"},
+                       {"validation", 0.2}};
+  RETURN_IF_ERROR(WriteTextFile(folder + "/search.html",
+                                SearchPage(SampleOutcome(), config)));
+  RETURN_IF_ERROR(WriteTextFile(
+      folder + "/search-diverged.html",
+      SearchPage(DivergedOutcome(), {{"data", "</script> & <b>"}})));
+  return WriteTextFile(folder + "/search-large.html",
+                       SearchPage(LargeOutcome(600, 20), config));
+}
+
 absl::Status WriteSamples(const char* sample, const std::string& folder) {
   Json report = Json::parse(std::ifstream(sample));
   ASSIGN_OR_RETURN(report["graph"], Pictures("dot"));
   RETURN_IF_ERROR(WriteTextFile(folder + "/full.html", ReportPage(report)));
   ASSIGN_OR_RETURN(report["graph"], Pictures("no-such-dot"));
   Minimise(report);
-  return WriteTextFile(folder + "/minimal.html", ReportPage(report));
+  RETURN_IF_ERROR(WriteTextFile(folder + "/minimal.html", ReportPage(report)));
+  return WriteSearches(folder);
 }
 
 }  // namespace

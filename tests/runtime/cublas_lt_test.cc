@@ -93,6 +93,32 @@ TEST(LtProblemTest, MathChoosesTheComputeType) {
   EXPECT_EQ(Problem(matmul).compute, CUBLAS_COMPUTE_32F_FAST_16BF);
 }
 
+TEST(LtProblemTest, ModelsAreABatch) {
+  CudaMatMul matmul = Forward();
+  EXPECT_EQ(Problem(matmul).models, 1);
+  matmul.models = 5;
+  LtProblem p = Problem(matmul);
+  EXPECT_EQ(p.models, 5);
+  EXPECT_EQ(p.stride_a, 784 * 128);  // its A is b
+  EXPECT_EQ(p.stride_b, 32 * 784);
+  EXPECT_EQ(p.stride_d, 32 * 128);
+  EXPECT_EQ(p.vector_stride, 128);
+  EXPECT_EQ(p.mask_stride, 32 * 128);
+  matmul.shared_a = true;
+  EXPECT_EQ(Problem(matmul).stride_b, 0);
+}
+
+TEST(LtProblemTest, RefusesVectorsOfModelsThatAreNotAligned) {
+  const CudaMatMul matmul{
+      .m = 32, .n = 10, .k = 128, .bias = true, .models = 5};
+  EXPECT_THAT(
+      ToLtProblem(matmul).status(),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               HasSubstr("5x matmul 32x10x128 fp32 bias: no epilogue of "
+                         "cublasLt takes a model's vector that is not "
+                         "aligned to 16 bytes")));
+}
+
 TEST(LtProblemTest, RefusesWhatNoEpilogueDoes) {
   const CudaMatMul sums_of_transposed{
       .m = 4, .n = 8, .k = 2, .trans_b = true, .column_sums = true};
@@ -155,6 +181,17 @@ TEST_F(LtDescriptorsTest, HoldWhatTheProblemSays) {
   EXPECT_EQ(Get<uint32_t>(**d, CUBLASLT_MATMUL_DESC_EPILOGUE),
             CUBLASLT_EPILOGUE_RELU_AUX_BIAS);
   EXPECT_EQ(Get<int64_t>(**d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD), 128);
+}
+
+TEST_F(LtDescriptorsTest, HoldTheModelsAsABatch) {
+  CudaMatMul matmul = Forward();
+  matmul.models = 5;
+  matmul.shared_a = true;
+  const auto d = LtDescriptors::Create(*lt_, Problem(matmul));
+  ASSERT_TRUE(d.ok()) << d.status();
+  EXPECT_EQ(Get<int64_t>(**d, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE), 128);
+  EXPECT_EQ(Get<int64_t>(**d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE),
+            32 * 128);
 }
 
 TEST_F(LtDescriptorsTest, TakeThePointersOfEachRun) {

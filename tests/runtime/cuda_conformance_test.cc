@@ -338,6 +338,64 @@ TEST_F(CudaMatMulConformanceTest, GradientOfWeightsInPlaceWithTheBiass) {
   ExpectClose(Download<float>(sums, 128), want, 32);
 }
 
+// Three of each operand, one after the other, against each alone.
+TEST_F(CudaMatMulConformanceTest, ManyModelsAreAsEachAlone) {
+  constexpr int64_t kModels = 3, kM = 32, kN = 128, kK = 20;
+  const CudaMatMul forward = {.bias = true, .relu = true, .mask_out = true};
+  const CudaMatMul backward = {
+      .trans_b = true, .mask_in = true, .column_sums = true};
+  const CudaMatMul update = {
+      .trans_a = true, .accumulate = true, .column_sums = true};
+  for (CudaMatMul one : {CudaMatMul(), forward, backward, update}) {
+    one.m = kM, one.n = kN, one.k = kK;
+    for (const bool shared_a : {false, true}) {
+      CudaMatMul all = one;
+      all.models = kModels;
+      all.shared_a = shared_a;
+      SCOPED_TRACE(all.ToString());
+      const bool masks = all.mask_in || all.mask_out;
+      std::vector<uint8_t> bits(kModels * kM * kN / 8);
+      for (size_t i = 0; i < bits.size(); ++i) bits[i] = 37 * i;
+      const auto y = Values(kModels * kM * kN, 4);
+      const CudaMemory a = Upload(Values(kModels * kM * kK, 1));
+      const CudaMemory b = Upload(Values(kModels * kK * kN, 2));
+      const CudaMemory bias = Upload(Values(kModels * kN, 3));
+      const CudaMemory together = Upload(y), apart = Upload(y);
+      const CudaMemory together_mask = Upload(bits), apart_mask = Upload(bits);
+      const CudaMemory together_sums = Upload(Values(kModels * kN, 5));
+      const CudaMemory apart_sums = Upload(Values(kModels * kN, 5));
+      const auto operands = [&](int64_t model, const CudaMemory& to,
+                                const CudaMemory& mask,
+                                const CudaMemory& sums) {
+        const int64_t of_a = shared_a ? 0 : model;
+        return CudaMatMulOperands{
+            .a = Floats(a) + of_a * kM * kK,
+            .b = Floats(b) + model * kK * kN,
+            .y = Floats(to) + model * kM * kN,
+            .bias = all.bias ? Floats(bias) + model * kN : nullptr,
+            .mask = masks ? static_cast<char*>(mask.get()) + model * kM * kN / 8
+                          : nullptr,
+            .column_sums =
+                all.column_sums ? Floats(sums) + model * kN : nullptr};
+      };
+      if (!RunMatMul(all, operands(0, together, together_mask, together_sums)))
+        continue;
+      for (int64_t m = 0; m < kModels; ++m) {
+        ASSERT_TRUE(RunMatMul(one, operands(m, apart, apart_mask, apart_sums)));
+      }
+      const auto as_want = [](const std::vector<float>& values) {
+        return std::vector<double>(values.begin(), values.end());
+      };
+      ExpectClose(Download<float>(together, kModels * kM * kN),
+                  as_want(Download<float>(apart, kModels * kM * kN)), kK);
+      ExpectClose(Download<float>(together_sums, kModels * kN),
+                  as_want(Download<float>(apart_sums, kModels * kN)), kK * kM);
+      EXPECT_EQ(Download<uint8_t>(together_mask, kModels * kM * kN / 8),
+                Download<uint8_t>(apart_mask, kModels * kM * kN / 8));
+    }
+  }
+}
+
 TEST_F(CudaMatMulConformanceTest, ACapturedMatMulCanBeAChildGraph) {
   const CudaMatMul matmul = {.m = 32, .n = 64, .k = 16};
   const auto a = Values(32 * 16, 1), b = Values(16 * 64, 2);

@@ -26,12 +26,12 @@ TEST(ConfigTest, JsonHasAKeyPerFlag) {
   const nlohmann::ordered_json json = ConfigToJson(SomeConfig());
   std::set<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.insert(key);
-  EXPECT_THAT(keys,
-              testing::UnorderedElementsAre(
-                  "data", "validation", "model", "activation", "loss", "init",
-                  "optimizer", "weight_decay", "lr", "lr_schedule", "warmup",
-                  "batch", "epochs", "patience", "seed", "device", "fuse",
-                  "dispatch", "kernels", "threads", "input", "disable_pass"));
+  EXPECT_THAT(keys, testing::UnorderedElementsAre(
+                        "data", "validation", "model", "activation", "loss",
+                        "init", "optimizer", "weight_decay", "lr",
+                        "lr_schedule", "warmup", "batch", "epochs", "patience",
+                        "seed", "shuffle_seed", "device", "fuse", "dispatch",
+                        "kernels", "threads", "input", "disable_pass"));
   EXPECT_EQ(json["model"], "784-128-10");
   EXPECT_EQ(json["fuse"], "on");
   EXPECT_EQ(json["lr"], 0.1);

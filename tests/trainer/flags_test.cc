@@ -75,7 +75,8 @@ TEST(FlagsTest, EveryTrainFlagArrives) {
       "--data d --model 64-256-256-10 --activation gelu --loss mse --init "
       "xavier --batch 7 --epochs 3 --lr 1e-3 --lr-schedule cosine --warmup 9 "
       "--optimizer momentum --momentum 0.5 --nesterov --weight-decay 0.01 "
-      "--seed 18446744073709551615 --validation 0.1 --patience 2 --threads 3 "
+      "--seed 18446744073709551615 --shuffle-seed 7 --validation 0.1 "
+      "--patience 2 --threads 3 "
       "--dispatch graph --kernels loops --disable-pass cse,dce --dump-ir i "
       "--print-plan --out o --force --json");
   EXPECT_EQ(config.data, "d");
@@ -93,6 +94,7 @@ TEST(FlagsTest, EveryTrainFlagArrives) {
   EXPECT_TRUE(config.optimizer.nesterov);
   EXPECT_EQ(config.optimizer.weight_decay, 0.01f);
   EXPECT_EQ(config.seed, 18446744073709551615u);
+  EXPECT_EQ(config.shuffle_seed, 7u);
   EXPECT_EQ(config.validation, 0.1);
   EXPECT_EQ(config.patience, 2);
   EXPECT_EQ(config.compile.threads, 3);

@@ -75,7 +75,7 @@ void ExpectLikeOracle(const Config& config) {
   int64_t step = 0;
   for (int64_t epoch = 1; epoch <= 2; ++epoch) {
     const std::vector<int32_t> order =
-        EpochOrder(kRows, config.seed, epoch - 1);
+        EpochOrder(kRows, config.shuffle_seed.value_or(config.seed), epoch - 1);
     double loss = 0, correct = 0;
     for (int64_t row = 0; row < kRows;) {
       const int64_t batch = std::min(config.batch, kRows - row);
@@ -130,6 +130,18 @@ TEST(TrainLoopTest, OneDispatchOfAnyTeamIsTheTextbookSteps) {
       ExpectLikeOracle(config);
     }
   }
+}
+
+TEST(TrainLoopTest, AShuffleSeedOrdersTheRowsAndDrawsNoWeights) {
+  Config config = SmallConfig();
+  config.shuffle_seed = 7;
+  ExpectLikeOracle(config);
+  const Dataset data = SmallData(12);
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<TrainLoop> loop,
+                       TrainLoop::Create(config, data, 10));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> params,
+                       InitParams(config.model, config.init, config.seed));
+  EXPECT_EQ(Values(loop->params()[0]), Values(params[0]));
 }
 
 TEST(TrainLoopTest, TheStepsLearningRateFollowsTheSchedule) {

@@ -41,6 +41,9 @@ absl::Status RunSweep(const Config& config, Console& console);
 // Which flags suit a model and data, from a cost model of this machine.
 absl::Status RunAdvise(const Config& config, Console& console);
 
+// Trains many models side by side and finds the best.
+absl::Status RunSearch(const Config& config, Console& console);
+
 }  // namespace onestep
 
 #endif  // ONESTEP_TRAINER_COMMANDS_COMMANDS_H_

@@ -18,10 +18,15 @@ function legend(entries) {
                                  "aria-hidden": true}, sample), name)));
 }
 
-const seriesLegend = (series) => legend(series.map(({name}, i) => [
-  seriesClass(i), name,
+// The entries of series in looks of their own.
+const seriesEntries = (series) => series.map(({name, cls = ""}, i) => [
+  `${seriesClass(i)} ${cls}`, name,
   [svg("path", {class: "line", d: "M1 7H29"}),
-   svg("g", {transform: "translate(15 7)"}, mark(i))]]));
+   svg("g", {transform: "translate(15 7)"}, mark(i))]]);
+const cross = () => svg("path", {class: "cross", d: "M-5-5L5 5M-5 5L5-5"});
+
+const box = () => svg("rect", {class: "bar", x: 1, y: 1, width: 28,
+                               height: 12});
 
 // Text in SVG.
 const text = (x, y, cls, content, anchor = null) =>
@@ -68,28 +73,34 @@ function drawLines(series, x, y, marks, width) {
   const left = 12 + 7 * Math.max(...y.ticks.map((t) => y.format(t).length));
   const top = 28, bottom = height - 44, right = width - 22;
   const xAt = scale([x.ticks[0], x.ticks.at(-1)], [left + 12, right], x.log);
-  const yAt = scale([y.ticks[0], y.ticks.at(-1)], [bottom, top], y.log);
+  const yScale = scale([y.ticks[0], y.ticks.at(-1)], [bottom, top], y.log);
+  const yAt = (value) => yScale(Math.min(value, y.ticks.at(-1)));
+  const classOf = ({look, cls = ""}, i) => `${seriesClass(look ?? i)} ${cls}`;
   return svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "group"},
       yAxis(y, yAt, left, right + 10),
       xAxis(x, xAt, top, bottom, width),
       marks.map((mark) => svg("path", {
         class: "mark-line", d: `M${xAt(mark)} ${top}V${bottom}`})),
-      series.map((s, i) => svg("g", {class: seriesClass(i)},
+      series.map((s, i) => svg("g", {class: classOf(s, i)},
           svg("path", {class: "line", d: "M" + s.points.map(
               (p) => `${xAt(p.x)} ${yAt(p.y)}`).join("L")}))),
       // Above all lines.
       series.map((s, i) => s.points.map((p) => svg("g", {
-        class: `point ${seriesClass(i)}`, "data-series": s.name,
+        class: `point ${classOf(s, i)}`, "data-series": s.name,
         "data-x": p.x, "data-y": p.y, "data-label": p.label, "data-row": i,
         "data-at": xAt(p.x), transform: `translate(${xAt(p.x)} ${yAt(p.y)})`},
-      svg("circle", {class: "halo", r: 11}), mark(i)))));
+      svg("circle", {class: "halo", r: 11}),
+      p.y === Infinity ? cross() : mark(s.look ?? i)))));
 }
 
-// Lines through the points {x, y, label} of {name, points}. An axis is
-// {title, ticks, format, log}: its first and last ticks are its ends. `marks`
-// are values of x.
-function lineChart(options, series, x, y, data, marks = []) {
-  return chart(options, seriesLegend(series),
+// Lines through the points {x, y, label} of {name, points, look, cls}. Series
+// of one `look`, their own if they have none, are drawn alike but for the class
+// `cls`. An axis is {title, ticks, format, log}: its first and last ticks are
+// its ends, and what is above those of y is drawn at its top, an infinite y as
+// a cross. `marks` are values of x, `entries` the legend's.
+function lineChart(options, series, x, y, data, marks = [],
+                   entries = seriesEntries(series)) {
+  return chart(options, legend(entries),
                (width) => drawLines(series, x, y, marks, width), data);
 }
 

@@ -6,7 +6,8 @@ namespace onestep {
 
 // page.html with its style and scripts, made by embed_page.cmake; the mark
 // {{report}} is where the report goes.
-extern const char kPage[];
+extern const char kTrainPage[];
+extern const char kSearchPage[];
 
 }  // namespace onestep
 

@@ -5,30 +5,8 @@
 const PHASES = ["forward", "loss", "backward", "update"];
 
 function phaseLegend(names = [...PHASES, "overhead"]) {
-  const box = svg("rect", {class: "bar", x: 1, y: 1, width: 28, height: 12});
-  return legend(names.map((name) => [name, name, box.cloneNode()]));
+  return legend(names.map((name) => [name, name, box()]));
 }
-
-function section(id, title, ...content) {
-  return html("section", {id, "aria-labelledby": `${id}-title`},
-      html("h2", {id: `${id}-title`}, title), content);
-}
-
-const percentTick = (value) => `${number(100 * value)} %`;
-
-// Objects in objects as rows [path, value].
-function flatten(value, path = []) {
-  if (!has(value)) return [];
-  if (typeof value !== "object") return [[path.join(" › "), String(value)]];
-  const simple = Array.isArray(value) &&
-      value.every((item) => typeof item !== "object");
-  if (simple) return [[path.join(" › "), value.join(", ")]];
-  return Object.entries(value).flatMap(
-      ([name, item]) => flatten(item, [...path, name]));
-}
-
-const pairs = (caption, value) => table(caption,
-    [["Name", (row) => row[0]], ["Value", (row) => row[1]]], flatten(value));
 
 // ---- training ----
 
@@ -57,11 +35,8 @@ function epochChart(id, title, epochs, fields, format, tickFormat) {
   const ys = series.flatMap((s) => s.points.map((p) => p.y));
   if (ys.length === 0) return html("p", {}, `${title}: no value is a number.`);
   const last = epochs.at(-1).epoch;
-  const step = Math.ceil(last / 20);
-  const ticks = Array.from({length: Math.ceil((last - 1) / step) + 1},
-                           (_, i) => 1 + i * step);
   return lineChart({id, title}, series,
-      {title: "epoch", ticks, format: number},
+      {title: "epoch", ticks: epochTicks(last), format: number},
       {title: title.toLowerCase(), format: tickFormat,
        ticks: linearTicks(Math.min(...ys), Math.max(...ys), 5)},
       table(`${title} by epoch`, EPOCH_COLUMNS, epochs));
@@ -359,29 +334,19 @@ function ratioFact(ratio) {
          `${text(ratio.value)} ×`];
 }
 
-function header(report) {
+function factsOf(report) {
   const fused = profileOf(report, "fused");
   const unfused = profileOf(report, "unfused");
   const last = report.epochs.at(-1);
-  const facts = [
+  return [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
     last && ["last epoch", seconds(last.seconds)],
     fused && ["one step, fused", micros(fused.undisturbed_us)],
     fused && unfused && ratioFact(report.unfused_over_fused)];
-  return [
-    html("p", {class: "kicker"}, "onestep report"),
-    html("h1", {}, report.title),
-    html("p", {class: "written"}, `Written ${report.written}`),
-    html("pre", {class: "command scroll", tabindex: 0,
-                 "aria-label": "Command"}, report.command),
-    html("dl", {class: "facts"}, facts.filter(Boolean).map(([name, value]) =>
-        html("div", {}, html("dt", {}, name), html("dd", {}, value))))];
 }
 
 function main(report) {
-  document.title = `${report.title} – onestep report`;
-  document.getElementById("header").append(...header(report));
-  const sections = [
+  showPage(report, factsOf(report), [
     training(report),
     report.profiles.length === 0 ? null : section("time",
         "Where the time goes", stepChart(report.profiles),
@@ -391,15 +356,7 @@ function main(report) {
         opCharts(report.profiles)),
     section("graph", "Graph", graphFigure(report.graph)),
     report.sweep && sweepSection(report.sweep),
-    memorySection(report.memory),
-    section("configuration", "Configuration",
-            pairs("Configuration", report.config)),
-    section("machine", "Machine and versions",
-            pairs("Machine and versions", report.machine))].filter(Boolean);
-  document.getElementById("main").append(...sections);
-  document.getElementById("contents").append(html("ul", {}, sections.map(
-      (s) => html("li", {}, html("a", {href: `#${s.id}`},
-                                 s.querySelector("h2").textContent)))));
+    memorySection(report.memory)]);
 }
 
-main(JSON.parse(document.getElementById("report").textContent));
+main(reportOfPage());

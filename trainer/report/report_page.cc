@@ -7,10 +7,10 @@
 #include "trainer/report/page.h"
 
 namespace onestep {
+namespace {
 
-std::string ReportPage(const nlohmann::ordered_json& report) {
+std::string Fill(absl::string_view page, const nlohmann::ordered_json& report) {
   constexpr absl::string_view kMark = "{{report}}";
-  const absl::string_view page(kPage);
   const size_t at = page.find(kMark);
   // Only strings have a `<`, and none may end the script element it stands in.
   const std::string json = absl::StrReplaceAll(
@@ -18,6 +18,16 @@ std::string ReportPage(const nlohmann::ordered_json& report) {
                   nlohmann::ordered_json::error_handler_t::replace),
       {{"<", "\\u003c"}});
   return absl::StrCat(page.substr(0, at), json, page.substr(at + kMark.size()));
+}
+
+}  // namespace
+
+std::string ReportPage(const nlohmann::ordered_json& report) {
+  return Fill(kTrainPage, report);
+}
+
+std::string SearchReportPage(const nlohmann::ordered_json& report) {
+  return Fill(kSearchPage, report);
 }
 
 }  // namespace onestep

@@ -22,6 +22,7 @@ struct WaveEpoch {
 struct SearchOutcome {
   std::vector<TrialResult> results;  // in trial order, all of them
   int64_t best = -1;                 // index of a trial; -1: none is finite
+  bool by_accuracy = false;          // what the best is best in; else by loss
   std::vector<std::string> varied;   // columns that differ between trials, as
                                      // flags say them: "lr", "hidden", "seed"
   std::vector<GroupReport> groups;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a search keeps in the folder of --out:
+//   search.json            flags ("configuration"), and SearchToJson
+//   trials.csv search.html the same for spreadsheets and to look at
+//   best/                  the best trial's model.safetensors and config.json,
+//                          as `train --out` writes them
+//   trial-N.safetensors    the best of those that ended, for --resume
+// Each file is whole at any time.
+#ifndef ONESTEP_TRAINER_SEARCH_SEARCH_FILE_H_
+#define ONESTEP_TRAINER_SEARCH_SEARCH_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "trainer/config.h"
+#include "trainer/search/search.h"
+#include "trainer/search/search_outcome.h"
+
+namespace onestep {
+
+class SearchFolder {
+ public:
+  // `config` as SearchConfigToJson wants it; `train_rows` of a trial's epoch.
+  SearchFolder(const Config& config, int64_t train_rows);
+
+  // Makes the folder, without anything of an earlier search.
+  absl::Status Create() const;
+
+  // What an earlier run of this search left: fills in what became of
+  // `results`, which have their trials, and the best model that ended.
+  // NotFound: there is none. InvalidArgument, with the flag: it was another
+  // search. DataLoss: search.json is not whole.
+  absl::Status Resume(std::vector<TrialResult>& results, KeptModels& models);
+
+  // search.json, and models where they changed. FailedPrecondition.
+  absl::Status Update(const SearchOutcome& outcome, const KeptModels& models);
+  // That and the rest.
+  absl::Status Finish(const SearchOutcome& outcome, const KeptModels& models);
+
+ private:
+  std::string Path(const std::string& name) const;
+  absl::Status CheckConfiguration(const nlohmann::ordered_json& was) const;
+  absl::Status WriteBest(const SearchOutcome& outcome, const KeptModel& model);
+  absl::Status WriteWeights(const std::string& path, const TrialResult& result,
+                            const KeptModel& model) const;
+
+  const Config config_;
+  const int64_t train_rows_;
+  const nlohmann::ordered_json configuration_;
+  int64_t ended_ = -1;  // of the file
+  int64_t best_ = -1;   // of the folder
+  size_t best_epochs_ = 0;
+};
+
+// The trials' part of SearchToJson back into results, which have their
+// trials. DataLoss says where it is not theirs.
+absl::Status ReadResults(const nlohmann::ordered_json& trials,
+                         std::vector<TrialResult>& results);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_SEARCH_SEARCH_FILE_H_

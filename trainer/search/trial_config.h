@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search and its trials as flags.
+#ifndef ONESTEP_TRAINER_SEARCH_TRIAL_CONFIG_H_
+#define ONESTEP_TRAINER_SEARCH_TRIAL_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json_fwd.hpp"
+#include "trainer/config.h"
+#include "trainer/search/trial.h"
+#include "trainer/search/trial_engine.h"
+
+namespace onestep {
+
+// What `trainer train` is to be asked for to train this trial of the search
+// alone; on the CPU it then has the same bits. An input that is auto is what
+// the trial's group walked, where it is among `groups`.
+Config ConfigOfTrial(const Config& search, const Trial& trial,
+                     const std::vector<GroupReport>& groups);
+
+// "trainer train --model 784-128-10 ...": all that is not as it is by default.
+// `data` is what --data says, "" if it was not given. For a shell.
+std::string TrainCommandLine(const Config& config, const std::string& data);
+
+// "trainer search ...", as it was given. For a shell.
+std::string GivenCommandLine(const Config& config);
+
+// What the search was asked to do, by flag name, and its "command".
+// REQUIRES: the model has widths.
+nlohmann::ordered_json SearchConfigToJson(const Config& config);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_SEARCH_TRIAL_CONFIG_H_

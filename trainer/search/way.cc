@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/search/way.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status.h"
+#include "trainer/measure/step_bench.h"
+
+namespace onestep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRounds = 5;  // after one to warm up
+
+// A way with all that it takes to run it: a bundle for each busy worker.
+struct Timed {
+  Way way;
+  ProgramSet* programs = nullptr;
+  std::vector<std::unique_ptr<TrialState>> copies;
+  std::vector<Bundle> bundles;
+  double us = std::numeric_limits<double>::infinity();
+};
+
+absl::StatusOr<std::vector<Tensor>> CopyOf(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& tensor : tensors) {
+    Tensor copy{tensor.name, tensor.dims, Buffer()};
+    ASSIGN_OR_RETURN(copy.data, Buffer::Create(tensor.data.bytes()));
+    std::memcpy(copy.data.data(), tensor.data.data(), copy.data.bytes());
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
+                              const std::vector<TrialState*>& trials) {
+  Timed timed;
+  timed.way = way;
+  const int workers = timing.team.workers();
+  const std::vector<int64_t> sizes =
+      BundleSizes(way, std::ssize(trials), workers, timing.most);
+  ASSIGN_OR_RETURN(timed.programs,
+                   timing.pool.Get(trials[0]->trial, sizes[0], way.sparse));
+  const int64_t busy =
+      timing.alone ? std::min<int64_t>(workers, std::ssize(sizes)) : workers;
+  for (int64_t b = 0; b < busy; ++b) {
+    std::vector<TrialState*> members;
+    for (int64_t i = 0; i < sizes[0]; ++i) {
+      auto copy = std::make_unique<TrialState>();
+      copy->trial = trials[i]->trial;
+      copy->trial.lr = kTimingRate;
+      ASSIGN_OR_RETURN(copy->params, CopyOf(trials[i]->params));
+      ASSIGN_OR_RETURN(copy->states, CopyOf(trials[i]->states));
+      members.push_back(copy.get());
+      timed.copies.push_back(std::move(copy));
+    }
+    ASSIGN_OR_RETURN(
+        Bundle bundle,
+        Bundle::Create(timing.plan, std::move(members),
+                       timed.programs->of_worker[b].models_innermost()));
+    bundle.StartEpoch(1);
+    timed.bundles.push_back(std::move(bundle));
+  }
+  return timed;
+}
+
+// Runs steps of the first epoch, over and over, for some time; microseconds of
+// one.
+absl::StatusOr<double> StepUs(BundleProgram& program, Bundle& bundle,
+                              int64_t steps_per_epoch, double round_us) {
+  const Clock::time_point start = Clock::now();
+  int64_t step = 0, done = 0, count = 1;
+  while (true) {
+    RETURN_IF_ERROR(program.Train(bundle, step, count));
+    done += count;
+    step = (step + count) % steps_per_epoch;
+    const std::chrono::duration<double, std::micro> us = Clock::now() - start;
+    const double step_us = us.count() / static_cast<double>(done);
+    if (us.count() >= round_us) return step_us;
+    const double left = (round_us - us.count()) / std::max(step_us, 1e-3);
+    count = std::clamp<int64_t>(static_cast<int64_t>(left / 2), 1,
+                                steps_per_epoch - step);
+  }
+}
+
+absl::StatusOr<double> TimeRound(const WayTiming& timing, Timed& timed) {
+  const int64_t steps = timing.plan.StepsPerEpoch(timed.copies[0]->trial.batch);
+  std::vector<absl::StatusOr<double>> us(timed.bundles.size(), 0.0);
+  timing.team.Run([&](int worker) {
+    if (worker >= std::ssize(timed.bundles)) return;
+    us[worker] = StepUs(timed.programs->of_worker[worker],
+                        timed.bundles[worker], steps, timing.round_us);
+  });
+  double steps_per_us = 0;  // of one model, by all workers
+  for (size_t b = 0; b < us.size(); ++b) {
+    RETURN_IF_ERROR(us[b].status());
+    timed.programs->step_us = *us[b];
+    steps_per_us += static_cast<double>(timed.bundles[b].models()) / *us[b];
+  }
+  return 1 / steps_per_us;
+}
+
+const char* NameOfWay(const Way& way) {
+  if (way.vector) return way.sparse ? "vector, sparse" : "vector";
+  return way.sparse ? "loop, sparse" : "loop";
+}
+
+}  // namespace
+
+std::vector<int64_t> BundleSizes(const Way& way, int64_t trials, int workers,
+                                 int64_t most) {
+  CHECK(trials >= 1);
+  if (!way.vector) return std::vector<int64_t>(trials, 1);
+  const int64_t least = (trials + most - 1) / most;
+  const int64_t even = (least + workers - 1) / workers * workers;
+  const int64_t bundles = std::max(least, std::min(even, trials / 2));
+  std::vector<int64_t> sizes;
+  for (int64_t b = 0; b < bundles; ++b) {
+    sizes.push_back(trials / bundles + (b < trials % bundles));
+  }
+  return sizes;
+}
+
+absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
+                                    const std::vector<Way>& ways,
+                                    const std::vector<TrialState*>& trials) {
+  WayChoice choice;
+  if (ways.size() == 1) {
+    choice.way = ways[0];
+    return choice;
+  }
+  std::vector<Timed> all;
+  absl::Status refusal;
+  for (const Way& way : ways) {
+    absl::StatusOr<Timed> timed = Prepare(timing, way, trials);
+    if (timed.ok()) {
+      all.push_back(*std::move(timed));
+      continue;
+    }
+    if (!absl::IsUnimplemented(timed.status())) return timed.status();
+    refusal.Update(timed.status());
+    choice.refused.push_back(
+        absl::StrCat(NameOfWay(way), ": ", timed.status().message()));
+  }
+  if (all.empty()) return refusal;
+  for (int round = 0; round <= kRounds; ++round) {
+    for (Timed& timed : all) {
+      ASSIGN_OR_RETURN(const double us, TimeRound(timing, timed));
+      if (round > 0) timed.us = std::min(timed.us, us);
+    }
+  }
+  const auto faster = [](const Timed& a, const Timed& b) {
+    return a.us < b.us;
+  };
+  choice.way = std::min_element(all.begin(), all.end(), faster)->way;
+  for (const Timed& timed : all) {
+    if (timed.way.sparse != choice.way.sparse) continue;
+    (timed.way.vector ? choice.vector_us : choice.loop_us) = timed.us;
+  }
+  return choice;
+}
+
+}  // namespace onestep
