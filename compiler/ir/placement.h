@@ -62,9 +62,10 @@ Placement ByModels(const TensorType& type);
 Strategy ByModels(const Node& node);
 
 // The attributes of `node` on a worker whose part of its results, under
-// `strategy`, has these types: the rows that broadcast_rows makes, the models
-// that broadcast_models makes, and the batch's rows for a mean over a part of them (kept when they are set, so that
-// parts may be cut again). REQUIRES: one type per result, of the result's rank.
+// `strategy`, has these types: the rows or models that a broadcast makes, and
+// the batch's rows for a mean over a part of them (kept when they are set, so
+// that parts may be cut again). REQUIRES: one type per result, of the result's
+// rank.
 Attrs LocalAttrs(const Node& node, const Strategy& strategy,
                  const std::vector<TensorType>& local_results);
 

@@ -188,6 +188,7 @@ class WorkerLowering {
       AddCopyStep(plan, *worker.chain, from, to);
     }
     RETURN_IF_ERROR(AddParams(worker));
+    RETURN_IF_ERROR(AddOffsets(worker));
     RETURN_IF_ERROR(AddResults(worker));
     plan_text = plan.ToString(graph_);
     RETURN_IF_ERROR(worker.chain->Finish("", plan_text));
@@ -367,15 +368,13 @@ class WorkerLowering {
         piece.outer = view.outer;
         piece.full = whole.dims[home.axis];
         piece.inner = view.inner * DTypeBytes(whole.dtype);
-        const Range range = RangeOf(piece.full, options_.workers, worker_);
-        piece.begin = range.begin;
-        piece.size = range.size();
-        piece.gives_back = true;
       }
       if (home.kind == Placement::kModels) {
         piece.outer = whole.num_elements();
         piece.full = whole.models;
         piece.inner = DTypeBytes(whole.dtype);
+      }
+      if (home.kind != Placement::kReplicated) {
         const Range range = RangeOf(piece.full, options_.workers, worker_);
         piece.begin = range.begin;
         piece.size = range.size();
@@ -389,33 +388,32 @@ class WorkerLowering {
     return absl::OkStatus();
   }
 
-  // Of an input or result whose models are spread over the workers: where
-  // this one's begin.
-  absl::Status AddOffset(const std::string& name, const TensorType& whole,
-                         TeamProgram::Worker& worker) const {
-    if (whole.num_elements() > 1 && options_.workers > 1) {
-      return absl::UnimplementedError(
-          absl::StrCat("dispatch single: ", name,
-                       ": want one value of each "
-                       "model with more than one worker, got ",
-                       whole.ToString()));
+  // Where this worker's models begin in inputs and results that are bound.
+  absl::Status AddOffsets(TeamProgram::Worker& worker) const {
+    const auto add = [&](const std::string& name,
+                         const TensorType& whole) -> absl::Status {
+      if (whole.models == 0) return absl::OkStatus();
+      if (whole.num_elements() > 1 && options_.workers > 1) {
+        return absl::UnimplementedError(absl::StrCat(
+            "dispatch single: ", name, ": want one value of each model with ",
+            "more than one worker, got ", whole.ToString()));
+      }
+      const Range range = RangeOf(whole.models, options_.workers, worker_);
+      worker.offsets[name] = range.begin * DTypeBytes(whole.dtype);
+      return absl::OkStatus();
+    };
+    for (const auto& node : partition_.graph.nodes()) {
+      if (node->kind != OpKind::kInput) continue;
+      RETURN_IF_ERROR(add(node->name(), node->types[0]));
     }
-    worker.offsets[name] =
-        RangeOf(whole.models, options_.workers, worker_).begin *
-        DTypeBytes(whole.dtype);
+    for (const Output& out : partition_.graph.outputs()) {
+      if (out.kind != Output::kResult) continue;
+      RETURN_IF_ERROR(add(out.name, out.value.type()));
+    }
     return absl::OkStatus();
   }
 
   absl::Status AddResults(TeamProgram::Worker& worker) const {
-    for (const auto& node : partition_.graph.nodes()) {
-      if (node->kind != OpKind::kInput || node->models() == 0) continue;
-      RETURN_IF_ERROR(AddOffset(node->name(), node->types[0], worker));
-    }
-    for (const Output& out : partition_.graph.outputs()) {
-      const TensorType& type = out.value.type();
-      if (out.kind != Output::kResult || type.models == 0) continue;
-      RETURN_IF_ERROR(AddOffset(out.name, type, worker));
-    }
     if (worker_ == 0) return absl::OkStatus();
     for (const Output& out : graph_.outputs()) {
       if (out.kind != Output::kResult || out.value.type().models > 0) continue;

@@ -39,7 +39,7 @@ HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
   const int64_t few_vecs = std::min(kMaxVecs, 3);
   if (!kAcross) return {64, rows < 8 ? kMaxVecs : few_vecs};
   // Where k is a short batch, wide tiles come to their end less often, and the
-  // L1 cache holds more rows of a.
+  // L1 cache holds more rows of a; but 8 rows would be tiles of 6 and 2.
   if (k > 128 || rows <= 8) return {16, few_vecs};
   return {k <= 40 ? 96 : 48, kMaxVecs};
 }
