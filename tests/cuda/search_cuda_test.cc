@@ -17,16 +17,17 @@
 namespace onestep {
 namespace {
 
-class SearchCudaTest : public CudaTest {};
+class SearchCudaTest : public CudaTest,
+                       public testing::WithParamInterface<Grouping> {};
 
-TEST_F(SearchCudaTest, EachTrialHasTheBitsOfItsRunAlone) {
+TEST_P(SearchCudaTest, EachTrialHasTheBitsOfItsRunAlone) {
   const Dataset data = RandomRows(61, 12, 4, /*seed=*/2);
   constexpr int64_t kTrainRows = 45;  // five whole batches and a tail
   EngineOptions options;
   options.compile.device = Device::kGpu;
   options.compile.cuda.cuda = &cuda();
   options.workers = 2;  // of no use here
-  options.grouping = Grouping::kLoop;
+  options.grouping = GetParam();
   options.epochs = 2;
   ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<TrialEngine> engine,
@@ -64,6 +65,9 @@ TEST_F(SearchCudaTest, EachTrialHasTheBitsOfItsRunAlone) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Groupings, SearchCudaTest,
+                         testing::Values(Grouping::kLoop, Grouping::kVector));
 
 }  // namespace
 }  // namespace onestep
