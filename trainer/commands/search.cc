@@ -196,12 +196,13 @@ void SearchCommand::PrintPlan() {
   const int64_t waiting = Waiting();
   console_.Print(absl::StrFormat(
       "onestep %s\n%s  %-13s %d train, %d validation, %d test\n"
-      "%d trials%s, up to %d side by side, %d epochs each: %.1f MiB of weights "
+      "%d trials%s, up to %d side by side, %d %s each: %.1f MiB of weights "
       "and optimizer state, %.1f MiB of rows\n",
       Version(), FlagTable(flags), "rows", data_.split.train_rows,
       data_.split.validation_rows, data_.test.rows, trials,
       waiting == trials ? "" : absl::StrCat(", ", waiting, " of them left"),
-      options_.parallel, config_.epochs, MiB(wave_bytes),
+      options_.parallel, config_.epochs,
+      config_.epochs == 1 ? "epoch" : "epochs", MiB(wave_bytes),
       MiB(static_cast<int64_t>(data_.train.images.size()))));
   console_.Flush();
 }
