@@ -19,6 +19,7 @@
 #include "trainer/exit_code.h"
 #include "trainer/flag_rules.h"
 #include "trainer/flag_set.h"
+#include "trainer/gpu_flags.h"
 #include "trainer/numbers.h"
 #include "trainer/search_flags.h"
 
@@ -29,7 +30,7 @@ constexpr int64_t kMaxBatch = 1 << 20;
 constexpr int64_t kMaxEpochs = 1'000'000;
 constexpr int64_t kMaxSteps = 1'000'000'000;
 constexpr int64_t kMaxThreads = 1024;
-constexpr int64_t kMaxStepsPerLaunch = 1024;
+constexpr int64_t kMaxModels = 1 << 20;
 constexpr int64_t kMaxSamples = 1'000'000;
 constexpr int64_t kMaxProcesses = 1000;
 constexpr int64_t kMaxTraceSteps = 10'000;
@@ -77,7 +78,6 @@ class Flags {
   void AddTraining();
   void AddMeasuring();
   void AddCompile();
-  void AddGpu();
   void AddModelFile();
   void AddOutput();
 
@@ -265,6 +265,8 @@ void Flags::AddOutput() {
   if (config_.verb == Verb::kGraph) {
     flags_.Choice("--format", &config_.graph_format,
                   "All of it as text, or the final graph for or by Graphviz");
+    flags_.Integer("--models", &config_.compile.vectorize.models, 0, kMaxModels,
+                   "Of the step that trains so many models at once; 0: of one");
     return;
   }
   if (IsOneOf({Verb::kTrain, Verb::kProfile})) {
@@ -353,54 +355,7 @@ void Flags::AddCompile() {
   if (config_.verb == Verb::kTrain) {
     flags_.Switch("--print-plan", &config_.print_plan, "Print the memory plan");
   }
-  if (!advises) AddGpu();
-}
-
-void Flags::AddGpu() {
-  CudaOptions& cuda = config_.compile.cuda;
-  flags_.Group("GPU");
-  flags_.Choice("--math", &cuda.math, "How fp32 matrices are multiplied");
-  if (IsOneOf({Verb::kEval, Verb::kPredict})) return;
-  if (config_.verb == Verb::kBench) {  // which compares them
-    flags_.Choice("--tier", &cuda.tier,
-                  "Time this one beside t0, and no other");
-  } else {
-    flags_.Choice(
-        "--tier", &cuda.tier,
-        "The step as library matmuls (t0), three kernels (t1), one kernel "
-        "(t2), one for many steps (t3)");
-    flags_.Choice(
-        "--first-layer", &cuda.first_layer,
-        "Of t1 to t3: fp32 multiply-adds, or exact products of bytes with "
-        "weights split into three bf16");
-  }
-  flags_.Value(
-      "--steps-per-launch", "N|auto",
-      "Train steps of one CUDA graph [auto: by the number of its nodes]",
-      [&cuda](const std::string& text) -> absl::Status {
-        if (text == "auto") {
-          cuda.steps_per_launch = 0;
-          return absl::OkStatus();
-        }
-        ASSIGN_OR_RETURN(cuda.steps_per_launch,
-                         ParseInteger(text, 1, kMaxStepsPerLaunch));
-        return absl::OkStatus();
-      });
-  flags_.Value(
-      "--device-data", "MIB",
-      "Device memory for the rows; of a larger table the rows come as steps "
-      "need them [what is free]",
-      [&cuda](const std::string& text) -> absl::Status {
-        ASSIGN_OR_RETURN(const int64_t mib, ParseInteger(text, 1, 1 << 24));
-        cuda.table_limit_bytes = mib << 20;
-        return absl::OkStatus();
-      });
-  if (config_.verb == Verb::kTrain || config_.verb == Verb::kGraph) {
-    flags_.Text(
-        "--dump-cuda-graph", "FILE", &config_.cuda_graph,
-        "Write the planned CUDA graph there, for Graphviz; where a GPU is, "
-        "CUDA's own drawing beside it");
-  }
+  if (!advises) AddGpuFlags(config_, flags_);
 }
 
 absl::Status Flags::SetThreads(const std::string& text) {

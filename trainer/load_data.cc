@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/load_data.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,10 @@ Dataset BuiltInData(Subset subset) {
   return SyntheticDigits(subset, kBuiltInSeed);
 }
 
+int CountClasses(const Dataset& data) {
+  return 1 + *std::max_element(data.labels.begin(), data.labels.end());
+}
+
 std::string ImageSize(const Dataset& data) {
   return absl::StrCat(data.image_rows, "x", data.image_cols);
 }
@@ -49,11 +54,17 @@ absl::StatusOr<Dataset> LoadSubset(const Config& config, Subset subset,
 
 absl::StatusOr<TrainingData> LoadTrainingData(Config& config) {
   ModelSpec& model = config.model;
-  const int64_t classes =
-      model.widths.empty() ? kDefaultClasses : model.classes();
+  const bool counts = config.verb == Verb::kSearch;
+  int64_t classes = counts                 ? kMostClasses
+                    : model.widths.empty() ? kDefaultClasses
+                                           : model.classes();
   TrainingData data;
   ASSIGN_OR_RETURN(data.train, LoadSubset(config, Subset::kTrain, classes));
   ASSIGN_OR_RETURN(data.test, LoadSubset(config, Subset::kTest, classes));
+  if (counts) {
+    classes = data.train.classes = data.test.classes =
+        std::max(CountClasses(data.train), CountClasses(data.test));
+  }
   if (data.test.features != data.train.features) {
     return absl::DataLossError(absl::StrCat(
         data.test.source, ": want images of ", ImageSize(data.train), " as in ",

@@ -13,6 +13,8 @@ namespace onestep {
 
 // The number of classes when no model says another.
 inline constexpr int kDefaultClasses = 10;
+// As many as a label's byte can name.
+inline constexpr int kMostClasses = 256;
 
 // The rows of a subset, from where `config.data` leads (dataset.h) or, when
 // there is no data on this machine, from the built-in set; that is said on
@@ -28,7 +30,8 @@ struct TrainingData {
 };
 
 // Loads both subsets and completes `config`: the model's widths from the
-// data, and `data` to what people should read. InvalidArgument when the model
+// data (of a search with as many classes as the labels name, else 10), and
+// `data` to what people should read. InvalidArgument when the model
 // does not fit the data, NotFound or DataLoss for bad data.
 absl::StatusOr<TrainingData> LoadTrainingData(Config& config);
 

@@ -3,7 +3,7 @@
 //   full.html     the sample with the pictures of its graph
 //   minimal.html  what a short run without validation, test, sweep and
 //                 Graphviz leaves, and text that HTML must not take as its own
-//   search.html   a search whose trials ended in every way there is
+//   search-full.html      a search whose trials ended in every way there is
 //   search-diverged.html   a search of one trial, which diverged
 //   search-large.html      more trials and epochs than a page has room for
 #include <cstdio>
@@ -43,7 +43,7 @@ void Minimise(Json& report) {
 absl::Status WriteSearches(const std::string& folder) {
   const Json config = {{"command", "trainer search --lr 0.001,0.01,0.1,1,10"},
                        {"validation", 0.2}};
-  RETURN_IF_ERROR(WriteTextFile(folder + "/search.html",
+  RETURN_IF_ERROR(WriteTextFile(folder + "/search-full.html",
                                 SearchPage(SampleOutcome(), config)));
   RETURN_IF_ERROR(WriteTextFile(
       folder + "/search-diverged.html",

@@ -46,6 +46,14 @@ TEST_F(SearchCommandTest, FindsAndSavesTheBest) {
   EXPECT_EQ(Search({"--out", "o"}).code, 6);
 }
 
+TEST_F(SearchCommandTest, ModelsHaveAsManyClassesAsTheLabels) {
+  WriteData("few", 4, 3);  // labels 0 to 3
+  const CliResult result = Run({"search", "--data", "few", "--epochs", "1",
+                                "--validation", "0.25", "--hidden", "5"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("-5-4, batch 32, sgd"));
+}
+
 TEST_F(SearchCommandTest, TheBestAloneIsTheBestBitByBit) {
   const CliResult result =
       Search({"--lr", "0.01,0.1,1", "--seeds", "2", "--json"});

@@ -70,6 +70,20 @@ TEST(GraphCommandTest, ShowsPlacementsAndExchangesOfATeam) {
   EXPECT_THAT(text, HasSubstr("sparse_outer"));
 }
 
+TEST(GraphCommandTest, ShowsTheStepOfManyModels) {
+  Config config = Mnist();
+  config.compile.vectorize.models = 5;
+  config.compile.dispatch = Dispatch::kSingle;
+  config.compile.threads = 2;
+  const std::string text = Graph(config);
+  EXPECT_THAT(text, StartsWith("onestep: 5 models of 784-128-10, "));
+  EXPECT_THAT(text, HasSubstr("pass vectorize"));
+  EXPECT_THAT(text, HasSubstr("%w1 = param 5xf32[784,128]\n"));
+  EXPECT_THAT(text, HasSubstr("placement over 2 workers: 0 exchanges"));
+  EXPECT_THAT(text, HasSubstr("%w1 = param 2xf32[784,128]\n"));  // worker 0
+  EXPECT_THAT(text, HasSubstr("unfused: 24 ops -> fused: 8 steps"));
+}
+
 TEST(GraphCommandTest, ShowsPlanAndStepsWithWhatTheyWereFusedFrom) {
   const std::string text = Graph(Mnist());
   EXPECT_THAT(text, HasSubstr("\nmemory plan\n"));

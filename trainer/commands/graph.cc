@@ -22,16 +22,17 @@ constexpr int64_t kTableRows = 60000;
 constexpr double kDensity = 0.19;
 
 std::string Header(const Config& config) {
-  return absl::StrCat("onestep: ", config.model.ToString(), ", ",
-                      NameOf(config.model.activation), ", ",
-                      NameOf(config.model.loss), ", ",
-                      NameOf(config.optimizer.kind), ", batch ", config.batch,
-                      ", fuse ", NameOf(config.compile.fuse),
-                      config.compile.device == Device::kGpu
-                          ? absl::StrCat(", device gpu, math ",
-                                         NameOf(config.compile.cuda.math))
-                          : absl::StrCat(", threads ", config.compile.threads),
-                      "\n\n");
+  const int64_t models = config.compile.vectorize.models;
+  return absl::StrCat(
+      "onestep: ", models > 0 ? absl::StrCat(models, " models of ") : "",
+      config.model.ToString(), ", ", NameOf(config.model.activation), ", ",
+      NameOf(config.model.loss), ", ", NameOf(config.optimizer.kind),
+      ", batch ", config.batch, ", fuse ", NameOf(config.compile.fuse),
+      config.compile.device == Device::kGpu
+          ? absl::StrCat(", device gpu, math ",
+                         NameOf(config.compile.cuda.math))
+          : absl::StrCat(", threads ", config.compile.threads),
+      "\n\n");
 }
 
 }  // namespace

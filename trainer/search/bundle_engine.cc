@@ -137,7 +137,8 @@ void BundleEngine::Ungroup() {
   bundles_.clear();
 }
 
-// All that the choice of an input depends on.
+// What the choice of an input is for. Neither workers nor grouping: a trial's
+// bits are not to depend on them.
 std::string BundleEngine::InputKey(const std::string& name) const {
   nlohmann::ordered_json json;
   json["version"] = Version();
@@ -145,8 +146,6 @@ std::string BundleEngine::InputKey(const std::string& name) const {
   json["cores"] = DefaultThreads();
   json["search"] = name;
   json["density"] = absl::StrFormat("%.3f", density_);
-  json["workers"] = team_->workers();
-  json["group"] = static_cast<int>(options_.grouping);
   json["disable_pass"] = options_.compile.disabled_passes;
   return json.dump();
 }

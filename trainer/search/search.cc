@@ -82,6 +82,7 @@ absl::StatusOr<SearchOutcome> Search::Run() {
     }
   }
   outcome_.varied = VariedFlags(trials);
+  outcome_.by_accuracy = options_.metric == SearchMetric::kAccuracy;
   outcome_.best = BestTrial(outcome_.results, options_.metric, true);
   for (size_t first = 0; first < waiting.size() && outcome_.ended.empty();
        first += options_.parallel) {

@@ -156,6 +156,11 @@ TEST_F(SearchTest, TheBestTrialsWeightsAreThoseOfItsLastEpoch) {
   EXPECT_EQ(WeightOf(models_.best()), 103);
 }
 
+TEST_F(SearchTest, SaysWhatTheBestIsBestIn) {
+  options_.metric = SearchMetric::kAccuracy;
+  EXPECT_TRUE(Run(1).by_accuracy);
+}
+
 TEST_F(SearchTest, ADivergedTrialIsDroppedAndTheOthersGoOn) {
   engine_.diverge_in = {{0, 2}};
   const SearchOutcome outcome = Run(2);
