@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -100,6 +103,30 @@ TEST_F(SearchCommandTest, AnInterruptedSearchKeepsWhatItHas) {
                                  HasSubstr("best: trial ")));
   EXPECT_TRUE(Exists("o/best/model.safetensors"));
   EXPECT_EQ(json::parse(Read("o/search.json"))["ended"], "interrupted");
+}
+
+TEST_F(SearchCommandTest, DrawsOnATerminalWithMoreTrialsThanItShows) {
+  int ours = -1, terminal = -1;
+  if (openpty(&ours, &terminal, nullptr, nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "no pseudo-terminal";
+  }
+  const int pid = Start({"search", "--data", "d", "--epochs", "3", "--seeds",
+                         "20", "--lr", "1e30,0.1", "--parallel", "40"},
+                        ".out", ttyname(terminal));
+  std::string drawn;
+  std::thread reader([ours, &drawn] {
+    char part[1024];
+    for (ssize_t n; (n = read(ours, part, sizeof(part))) > 0;) {
+      drawn.append(part, n);
+    }
+  });
+  const int code = Wait(pid);
+  close(terminal);  // the reader's end of file
+  reader.join();
+  close(ours);
+  EXPECT_EQ(code, 0) << drawn;
+  EXPECT_THAT(drawn, HasSubstr("wave 1/1  epoch "));
+  EXPECT_THAT(Read(".out"), HasSubstr("40 trials in "));
 }
 
 TEST_F(SearchCommandTest, AfterATimeLimitResumeTrainsTheRest) {

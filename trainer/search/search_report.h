@@ -5,14 +5,20 @@
 #define ONESTEP_TRAINER_SEARCH_SEARCH_REPORT_H_
 
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "trainer/search/search_outcome.h"
 
 namespace onestep {
 
-// All trials, the best first, with the columns in which they differ; then the
-// best, and how each kind of trial was run, with both ways' times.
+// A header and a row for each of `results`, with the columns in which trials
+// differ.
+std::string TrialTable(const std::vector<const TrialResult*>& results,
+                       const std::vector<std::string>& varied);
+
+// TrialTable of all, the best first; then the best, and how each kind of trial
+// was run, with both ways' times.
 std::string SearchTable(const SearchOutcome& outcome);
 
 // {"best": index or null, "varied": keys, "ended", "seconds", "train_seconds",
