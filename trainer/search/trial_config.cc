@@ -46,10 +46,10 @@ Config ConfigOfTrial(const Config& search, const Trial& trial,
   config.batch = trial.batch;
   config.seed = trial.seed;
   config.shuffle_seed = search.shuffle_seed.value_or(search.seed);
-  config.compile.dispatch = Dispatch::kSingle;
+  config.compile.kernels = Kernels::kLoops;
   if (config.compile.device == Device::kCpu) {
+    config.compile.dispatch = Dispatch::kSingle;
     config.compile.threads = 1;
-    config.compile.kernels = Kernels::kLoops;
     config.compile.affinity = {};
   }
   config.out.clear();

@@ -129,6 +129,29 @@ TEST(SearchFlagsTest, ATrialsCommandLineTrainsThatTrialAlone) {
   EXPECT_EQ(ConfigToJson(back), ConfigToJson(config));
 }
 
+TEST(SearchFlagsTest, OnAGpuATrialTakesTheDispatchThatItsKindCanHave) {
+  const Config search = Parsed("--device gpu --optimizer momentum");
+  Trial trial;
+  trial.model.widths = {784, 10};
+  trial.optimizer.kind = OptimizerKind::kMomentum;
+  const Config config = ConfigOfTrial(search, trial, {});
+  EXPECT_EQ(config.compile.kernels, Kernels::kLoops);
+  EXPECT_EQ(config.compile.dispatch, Dispatch::kAuto);
+  EXPECT_EQ(config.compile.cuda.tier, search.compile.cuda.tier);
+  EXPECT_EQ(TrainCommandLine(config, ""),
+            "trainer train --model 784-10 --optimizer momentum --device gpu "
+            "--kernels loops");
+}
+
+TEST(SearchFlagsTest, ZeroIsWhatTheHelpSaysItIs) {
+  const SearchConfig search =
+      Parsed("--trials 0 --parallel 0 --time-limit 0").search;
+  EXPECT_EQ(search.sample, Sample::kGrid);
+  EXPECT_EQ(search.trials, 0);
+  EXPECT_EQ(search.parallel, 0);
+  EXPECT_EQ(search.time_limit, 0);
+}
+
 TEST(SearchFlagsTest, TheShuffleSeedIsSaidWhereTrainWouldTakeAnother) {
   Trial trial;
   trial.model.widths = {784, 10};
