@@ -43,9 +43,10 @@ constexpr int64_t kMostModels = 32;
 CompileOptions ProgramOptions(const EngineOptions& options) {
   CompileOptions compile = options.compile;
   compile.sparse = {};
+  // Libraries sum the products of many models in another order.
+  compile.kernels = Kernels::kLoops;
   if (compile.device == Device::kCpu) {
     compile.dispatch = Dispatch::kSingle;
-    compile.kernels = Kernels::kLoops;
     compile.threads = 1;
     compile.affinity = {};  // the engine's workers have one
   }

@@ -17,8 +17,9 @@
 namespace onestep {
 
 struct EngineOptions {
-  // On the CPU a program is one worker's, of our own loops, whatever dispatch,
-  // threads and kernels say. `sparse` is set by `input`.
+  // Whatever `kernels` says, they are our own loops; on the CPU a program is
+  // one worker's, whatever dispatch and threads say. `sparse` is set by
+  // `input`.
   CompileOptions compile;
   int workers = 1;  // on the CPU; a GPU is driven by the calling thread
   Grouping grouping = Grouping::kAuto;
