@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,8 +63,8 @@ class BundleEngine : public TrialEngine {
         plan_(plan),
         team_(std::move(team)),
         density_(Density(data)),
-        pool_(ProgramOptions(options), team_->workers(), CountNonzeros(data),
-              data, plan_, order_) {
+        pool_(ProgramOptions(options), CountNonzeros(data), data, plan_,
+              order_) {
     order_.validation.resize(plan.validation_rows);
     std::iota(order_.validation.begin(), order_.validation.end(),
               static_cast<int32_t>(plan.train_rows));
@@ -207,9 +208,9 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
     next += size;
     ASSIGN_OR_RETURN(ProgramSet* const programs,
                      pool_.Get(members[0]->trial, size, choice.way.sparse));
-    ASSIGN_OR_RETURN(Bundle bundle,
-                     Bundle::Create(plan_, members,
-                                    programs->of_worker[0].models_innermost()));
+    ASSIGN_OR_RETURN(
+        Bundle bundle,
+        Bundle::Create(plan_, members, programs->program().models_innermost()));
     bundles_.push_back({std::move(bundle), programs});
   }
   GroupReport report;
@@ -220,7 +221,7 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
   report.vector_us = choice.vector_us;
   report.loop_us = choice.loop_us;
   report.lowering =
-      bundles_.back().programs->of_worker[0].step().executable->lowering();
+      bundles_.back().programs->program().step().executable->lowering();
   if (!choice.refused.empty()) {
     absl::StrAppend(&report.lowering, "; ",
                     absl::StrJoin(choice.refused, "; "));
@@ -242,6 +243,9 @@ absl::Status BundleEngine::Group(const Poll& poll) {
     kind->second.push_back(&state);
     steps += plan_.StepsPerEpoch(state.trial.batch);
   }
+  std::set<std::string> names;
+  for (const auto& kind : kinds) names.insert(kind.first);
+  pool_.KeepKinds(names);
   for (const auto& [name, trials] : kinds) {
     if (!poll(0, steps)) return absl::CancelledError("stopped");
     RETURN_IF_ERROR(Place(name, kinds_[name], trials, kinds.size() == 1));
@@ -266,15 +270,15 @@ absl::Status BundleEngine::RunPhase(bool train, BlockPoll poll,
          bundle.models(),
          train ? placed.programs->step_us : placed.programs->chunk_us});
   }
-  const auto run = [&](int worker, const Block& block) -> absl::StatusOr<bool> {
+  const auto run = [&](int, const Block& block) -> absl::StatusOr<bool> {
     Placed& placed = bundles_[block.item];
-    BundleProgram& program = placed.programs->of_worker[worker];
+    ASSIGN_OR_RETURN(const ProgramSet::Lease program, placed.programs->Take());
     if (!train) {
       RETURN_IF_ERROR(
-          program.Evaluate(placed.bundle, block.first, block.count));
+          program->Evaluate(placed.bundle, block.first, block.count));
       return true;
     }
-    RETURN_IF_ERROR(program.Train(placed.bundle, block.first, block.count));
+    RETURN_IF_ERROR(program->Train(placed.bundle, block.first, block.count));
     return placed.bundle.NoteDiverged(block.first, block.count);
   };
   RETURN_IF_ERROR(
