@@ -13,7 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
@@ -160,6 +159,8 @@ std::vector<bool> BundleEngine::Inputs(const std::string& name,
   if (options_.input != InputMode::kAuto) {
     return {options_.input == InputMode::kSparse};
   }
+  const auto known = options_.inputs.find(name);
+  if (known != options_.inputs.end()) return {known->second};
   if (gpu_ || !options_.compile.fuse || density_ >= kSparseDensity) {
     return {false};
   }
@@ -214,7 +215,9 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
     bundles_.push_back({std::move(bundle), programs});
   }
   GroupReport report;
+  report.name = name;
   report.kind = absl::StrCat(name, choice.way.sparse ? ", sparse input" : "");
+  report.sparse = choice.way.sparse;
   report.trials = count;
   report.way = choice.way.vector ? "vector" : "loop";
   report.programs = std::ssize(sizes);
@@ -222,10 +225,7 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
   report.loop_us = choice.loop_us;
   report.lowering =
       bundles_.back().programs->program().step().executable->lowering();
-  if (!choice.refused.empty()) {
-    absl::StrAppend(&report.lowering, "; ",
-                    absl::StrJoin(choice.refused, "; "));
-  }
+  report.refused = choice.refused;
   groups_.push_back(std::move(report));
   return absl::OkStatus();
 }
