@@ -6,13 +6,13 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
@@ -43,9 +43,10 @@ constexpr int64_t kMostModels = 32;
 CompileOptions ProgramOptions(const EngineOptions& options) {
   CompileOptions compile = options.compile;
   compile.sparse = {};
+  // Libraries sum the products of many models in another order.
+  compile.kernels = Kernels::kLoops;
   if (compile.device == Device::kCpu) {
     compile.dispatch = Dispatch::kSingle;
-    compile.kernels = Kernels::kLoops;
     compile.threads = 1;
     compile.affinity = {};  // the engine's workers have one
   }
@@ -61,8 +62,8 @@ class BundleEngine : public TrialEngine {
         plan_(plan),
         team_(std::move(team)),
         density_(Density(data)),
-        pool_(ProgramOptions(options), team_->workers(), CountNonzeros(data),
-              data, plan_, order_) {
+        pool_(ProgramOptions(options), CountNonzeros(data), data, plan_,
+              order_) {
     order_.validation.resize(plan.validation_rows);
     std::iota(order_.validation.begin(), order_.validation.end(),
               static_cast<int32_t>(plan.train_rows));
@@ -158,6 +159,8 @@ std::vector<bool> BundleEngine::Inputs(const std::string& name,
   if (options_.input != InputMode::kAuto) {
     return {options_.input == InputMode::kSparse};
   }
+  const auto known = options_.inputs.find(name);
+  if (known != options_.inputs.end()) return {known->second};
   if (gpu_ || !options_.compile.fuse || density_ >= kSparseDensity) {
     return {false};
   }
@@ -206,24 +209,23 @@ absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
     next += size;
     ASSIGN_OR_RETURN(ProgramSet* const programs,
                      pool_.Get(members[0]->trial, size, choice.way.sparse));
-    ASSIGN_OR_RETURN(Bundle bundle,
-                     Bundle::Create(plan_, members,
-                                    programs->of_worker[0].models_innermost()));
+    ASSIGN_OR_RETURN(
+        Bundle bundle,
+        Bundle::Create(plan_, members, programs->program().models_innermost()));
     bundles_.push_back({std::move(bundle), programs});
   }
   GroupReport report;
+  report.name = name;
   report.kind = absl::StrCat(name, choice.way.sparse ? ", sparse input" : "");
+  report.sparse = choice.way.sparse;
   report.trials = count;
   report.way = choice.way.vector ? "vector" : "loop";
   report.programs = std::ssize(sizes);
   report.vector_us = choice.vector_us;
   report.loop_us = choice.loop_us;
   report.lowering =
-      bundles_.back().programs->of_worker[0].step().executable->lowering();
-  if (!choice.refused.empty()) {
-    absl::StrAppend(&report.lowering, "; ",
-                    absl::StrJoin(choice.refused, "; "));
-  }
+      bundles_.back().programs->program().step().executable->lowering();
+  report.refused = choice.refused;
   groups_.push_back(std::move(report));
   return absl::OkStatus();
 }
@@ -241,6 +243,9 @@ absl::Status BundleEngine::Group(const Poll& poll) {
     kind->second.push_back(&state);
     steps += plan_.StepsPerEpoch(state.trial.batch);
   }
+  std::set<std::string> names;
+  for (const auto& kind : kinds) names.insert(kind.first);
+  pool_.KeepKinds(names);
   for (const auto& [name, trials] : kinds) {
     if (!poll(0, steps)) return absl::CancelledError("stopped");
     RETURN_IF_ERROR(Place(name, kinds_[name], trials, kinds.size() == 1));
@@ -265,15 +270,15 @@ absl::Status BundleEngine::RunPhase(bool train, BlockPoll poll,
          bundle.models(),
          train ? placed.programs->step_us : placed.programs->chunk_us});
   }
-  const auto run = [&](int worker, const Block& block) -> absl::StatusOr<bool> {
+  const auto run = [&](int, const Block& block) -> absl::StatusOr<bool> {
     Placed& placed = bundles_[block.item];
-    BundleProgram& program = placed.programs->of_worker[worker];
+    ASSIGN_OR_RETURN(const ProgramSet::Lease program, placed.programs->Take());
     if (!train) {
       RETURN_IF_ERROR(
-          program.Evaluate(placed.bundle, block.first, block.count));
+          program->Evaluate(placed.bundle, block.first, block.count));
       return true;
     }
-    RETURN_IF_ERROR(program.Train(placed.bundle, block.first, block.count));
+    RETURN_IF_ERROR(program->Train(placed.bundle, block.first, block.count));
     return placed.bundle.NoteDiverged(block.first, block.count);
   };
   RETURN_IF_ERROR(

@@ -3,7 +3,9 @@
 #define ONESTEP_TRAINER_SEARCH_BUNDLE_ENGINE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
@@ -17,12 +19,16 @@
 namespace onestep {
 
 struct EngineOptions {
-  // On the CPU a program is one worker's, of our own loops, whatever dispatch,
-  // threads and kernels say. `sparse` is set by `input`.
+  // Whatever `kernels` says, they are our own loops; on the CPU a program is
+  // one worker's, whatever dispatch and threads say. `sparse` is set by
+  // `input`.
   CompileOptions compile;
   int workers = 1;  // on the CPU; a GPU is driven by the calling thread
   Grouping grouping = Grouping::kAuto;
   InputMode input = InputMode::kAuto;
+  // Where `input` is auto: whether it is sparse, by the names of kinds
+  // (KindOf), as an earlier run had it. Other kinds choose.
+  std::map<std::string, bool> inputs;
   Init init = Init::kHe;
   ScheduleKind lr_schedule = ScheduleKind::kConstant;
   int64_t warmup = 0;  // steps

@@ -22,7 +22,8 @@ constexpr int kRounds = 5;  // after one to warm up
 // A way with all that it takes to run it: a bundle for each busy worker.
 struct Timed {
   Way way;
-  ProgramSet* programs = nullptr;
+  ProgramSet* set = nullptr;
+  std::vector<ProgramSet::Lease> programs;
   std::vector<std::unique_ptr<TrialState>> copies;
   std::vector<Bundle> bundles;
   double us = std::numeric_limits<double>::infinity();
@@ -46,7 +47,7 @@ absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
   const int workers = timing.team.workers();
   const std::vector<int64_t> sizes =
       BundleSizes(way, std::ssize(trials), workers, timing.most);
-  ASSIGN_OR_RETURN(timed.programs,
+  ASSIGN_OR_RETURN(timed.set,
                    timing.pool.Get(trials[0]->trial, sizes[0], way.sparse));
   const int64_t busy =
       timing.alone ? std::min<int64_t>(workers, std::ssize(sizes)) : workers;
@@ -61,10 +62,11 @@ absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
       members.push_back(copy.get());
       timed.copies.push_back(std::move(copy));
     }
-    ASSIGN_OR_RETURN(
-        Bundle bundle,
-        Bundle::Create(timing.plan, std::move(members),
-                       timed.programs->of_worker[b].models_innermost()));
+    ASSIGN_OR_RETURN(ProgramSet::Lease program, timed.set->Take());
+    ASSIGN_OR_RETURN(Bundle bundle,
+                     Bundle::Create(timing.plan, std::move(members),
+                                    program->models_innermost()));
+    timed.programs.push_back(std::move(program));
     bundle.StartEpoch(1);
     timed.bundles.push_back(std::move(bundle));
   }
@@ -95,13 +97,13 @@ absl::StatusOr<double> TimeRound(const WayTiming& timing, Timed& timed) {
   std::vector<absl::StatusOr<double>> us(timed.bundles.size(), 0.0);
   timing.team.Run([&](int worker) {
     if (worker >= std::ssize(timed.bundles)) return;
-    us[worker] = StepUs(timed.programs->of_worker[worker],
-                        timed.bundles[worker], steps, timing.round_us);
+    us[worker] = StepUs(*timed.programs[worker], timed.bundles[worker], steps,
+                        timing.round_us);
   });
   double steps_per_us = 0;  // of one model, by all workers
   for (size_t b = 0; b < us.size(); ++b) {
     RETURN_IF_ERROR(us[b].status());
-    timed.programs->step_us = *us[b];
+    timed.set->step_us = *us[b];
     steps_per_us += static_cast<double>(timed.bundles[b].models()) / *us[b];
   }
   return 1 / steps_per_us;

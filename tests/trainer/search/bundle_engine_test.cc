@@ -23,6 +23,9 @@
 namespace onestep {
 namespace {
 
+using testing::HasSubstr;
+using testing::Not;
+
 constexpr int64_t kTrainRows = 203, kRows = kTrainRows + 1030;
 constexpr int64_t kEpochs = 3;
 
@@ -315,9 +318,8 @@ TEST_P(BundleEngineTest, CountsTheStepsOfAllTrialsAndStopsAtAPoll) {
     EXPECT_EQ(of, 5 * 26);
     return ++polls < 2;
   };
-  EXPECT_THAT(
-      engine->RunEpoch(1, poll).status(),
-      StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("stopped")));
+  EXPECT_THAT(engine->RunEpoch(1, poll).status(),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("stopped")));
   EXPECT_EQ(polls, 2);
 }
 
@@ -372,7 +374,7 @@ TEST_F(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
   const bool vector = groups[0].vector_us < groups[0].loop_us;
   EXPECT_EQ(groups[0].way, vector ? "vector" : "loop");
   EXPECT_EQ(groups[0].programs, vector ? 2 : 5);
-  EXPECT_THAT(groups[0].lowering, testing::HasSubstr("team of 1 worker"));
+  EXPECT_THAT(groups[0].lowering, HasSubstr("team of 1 worker"));
   EXPECT_EQ(groups[1].kind, "30-9-4, batch 16, sgd");
   EXPECT_EQ(groups[1].trials, 1);
   EXPECT_EQ(groups[1].way, "loop");  // there is no choice
@@ -401,6 +403,42 @@ TEST_F(BundleEngineWayTest, AutoSaysWhichInputItTookAndTakesItAgain) {
       ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
     }
   }
+}
+
+TEST_F(BundleEngineWayTest, AKindHasTheInputThatItIsKnownToHave) {
+  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+  for (const bool sparse : {false, true}) {
+    EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
+    options.inputs = {{"30-9-4, batch 8, sgd", sparse}};
+    const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
+    ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
+                         engine->RunEpoch(1, Continue));
+    const GroupReport group = engine->Groups()[0];
+    EXPECT_EQ(group.name, "30-9-4, batch 8, sgd");
+    EXPECT_EQ(group.kind, group.name + (sparse ? ", sparse input" : ""));
+    EXPECT_EQ(group.sparse, sparse);
+    for (const EpochOutcome& outcome : outcomes) {
+      ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
+    }
+  }
+}
+
+TEST_F(BundleEngineWayTest, AWayThatCannotBeIsRefusedWithItsReason) {
+  EngineOptions options = Options(Grouping::kAuto, InputMode::kDense, 2);
+  options.compile.disabled_passes = {"vectorize"};
+  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+  const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
+  ASSERT_OK(engine->RunEpoch(1, Continue).status());
+  const GroupReport group = engine->Groups()[0];
+  EXPECT_EQ(group.way, "loop");
+  EXPECT_THAT(
+      group.refused,
+      testing::ElementsAre("vector: many models: pass vectorize did not run"));
+  EXPECT_THAT(group.lowering, Not(HasSubstr("vectorize")));
+  options.grouping = Grouping::kVector;
+  EXPECT_THAT(
+      EngineFor(options, trials)->RunEpoch(1, Continue).status(),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("vectorize")));
 }
 
 TEST_F(BundleEngineWayTest, ForcedWaysAreNotTimed) {
