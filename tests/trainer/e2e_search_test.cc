@@ -151,5 +151,28 @@ TEST_F(SearchCommandTest, AfterATimeLimitResumeTrainsTheRest) {
   EXPECT_EQ(Search({"--lr", "0.5", "--out", "o", "--resume"}).code, 2);
 }
 
+TEST_F(SearchCommandTest, ResumeRemembersHowTrialsWereRun) {
+  const std::vector<std::string> words = {
+      "search", "--data", "d", "--epochs", "2", "--out", "o", "--seeds", "2"};
+  EXPECT_EQ(Run(words).code, 0);
+  const json before = json::parse(Read("o/search.json"));
+  const json best = json::parse(Read("o/best/config.json"));
+  EXPECT_THAT(best["input"], testing::AnyOf("dense", "sparse"));
+  std::vector<std::string> again = words;
+  again.push_back("--resume");
+  const CliResult result = Run(again);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(" --input "));
+  json after = json::parse(Read("o/search.json"));
+  EXPECT_EQ(after["groups"], before["groups"]);
+  EXPECT_EQ(after["waves"], before["waves"]);
+  EXPECT_GE(after["seconds"], before["seconds"]);
+  EXPECT_EQ(json::parse(Read("o/best/config.json")), best);
+  WriteData("d", 200, 50);
+  const CliResult other = Run(again);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--resume: want rows: train "));
+}
+
 }  // namespace
 }  // namespace onestep

@@ -27,8 +27,8 @@ std::string SearchTable(const SearchOutcome& outcome);
 //  "trials": in trial order {"index", every column (trial_columns.h), "status",
 //   "status_text", "diverged_step", "epochs_done", "epochs": [{"epoch", "loss",
 //   "train_accuracy", "validation_loss", "validation_accuracy"}]},
-//  "groups": [{"kind", "trials", "way", "programs", "vector_us", "loop_us",
-//   "lowering"}],
+//  "groups": [{"kind", "name", "input", "trials", "way", "programs",
+//   "vector_us", "loop_us", "lowering", "refused": ways with the reason}],
 //  "waves": [{"wave", "epoch", "trials", "train_seconds",
 //   "evaluate_seconds"}]}
 nlohmann::ordered_json SearchToJson(const SearchOutcome& outcome);

@@ -56,9 +56,8 @@ Config ConfigOfTrial(const Config& search, const Trial& trial,
   const std::string kind = KindOf(trial);
   for (const GroupReport& group : groups) {
     if (config.input != InputMode::kAuto) break;
-    if (group.kind == kind) config.input = InputMode::kDense;
-    if (group.kind == kind + ", sparse input") {
-      config.input = InputMode::kSparse;
+    if (group.name == kind) {
+      config.input = group.sparse ? InputMode::kSparse : InputMode::kDense;
     }
   }
   return config;
