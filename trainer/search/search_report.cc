@@ -98,7 +98,13 @@ std::string GroupText(const GroupReport& group) {
   if (!times.empty()) {
     absl::StrAppend(&text, absl::StrJoin(times, ", "), " a model step: ");
   }
-  return absl::StrCat(text, group.way, "\n");
+  absl::StrAppend(&text, group.way);
+  for (const absl::string_view refused : group.refused) {
+    const size_t colon = refused.find(':');
+    absl::StrAppend(&text, "; ", refused.substr(0, colon), " refused",
+                    refused.substr(colon));
+  }
+  return absl::StrCat(text, "\n");
 }
 
 // With all digits; empty where it is not known.
