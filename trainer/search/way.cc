@@ -27,6 +27,7 @@ constexpr int64_t kUsualL2Bytes = 1 << 20;  // where the system does not say
 struct Timed {
   Way way;
   ProgramSet* set = nullptr;
+  int64_t bundles_wanted = 0;  // as many programs are of use later
   std::vector<ProgramSet::Lease> programs;
   std::vector<std::unique_ptr<TrialState>> copies;
   std::vector<Bundle> bundles;
@@ -55,6 +56,7 @@ absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
   ASSIGN_OR_RETURN(timed.set,
                    timing.pool.Get(trials[0]->trial, sizes[0], way.sparse));
   if (!to_time) return timed;
+  timed.bundles_wanted = std::ssize(sizes);
   const int64_t busy =
       timing.alone ? std::min<int64_t>(workers, std::ssize(sizes)) : workers;
   for (int64_t b = 0; b < busy; ++b) {
@@ -176,7 +178,16 @@ absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
   const auto faster = [](const Timed& a, const Timed& b) {
     return a.us < b.us;
   };
-  choice.way = std::min_element(all.begin(), all.end(), faster)->way;
+  const auto fastest = std::min_element(all.begin(), all.end(), faster);
+  choice.way = fastest->way;
+  for (auto timed = all.begin(); timed != all.end(); ++timed) {
+    timed->programs.clear();
+    if (timed == fastest) {
+      timed->set->Trim(timed->bundles_wanted);
+    } else {
+      timing.pool.Forget(*timed->set);
+    }
+  }
   for (const Timed& timed : all) {
     if (timed.way.sparse != choice.way.sparse) continue;
     (timed.way.vector ? choice.vector_us : choice.loop_us) = timed.us;
