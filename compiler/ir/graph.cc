@@ -353,6 +353,38 @@ void Graph::Reorder(const std::vector<Node*>& order) {
   }
 }
 
+// The types of `node`, which has operands as they are defined. `models` is that
+// of the values before; 0: none had a model axis.
+absl::Status Graph::VerifyTypes(Node& node, int64_t& models) const {
+  const auto broken = [&](const auto&... parts) {
+    return absl::InternalError(absl::StrCat("graph: ", node.def().name, " ",
+                                            NameOf(node.result()), ": ",
+                                            parts...));
+  };
+  if (models == 0) models = node.models();
+  if (node.models() > 0 && node.models() != models) {
+    return broken("want ", models, " models as another value, got ",
+                  node.types[0].ToString());
+  }
+  if (HasGivenType(node.kind)) {
+    for (const int64_t d : node.types[0].dims) {
+      if (d < 1) {
+        return broken("want sizes from 1, got ", node.types[0].ToString());
+      }
+    }
+    return absl::OkStatus();
+  }
+  const auto types = Infer(node.kind, node.operands, node.attrs);
+  if (!types.ok()) {
+    return absl::InternalError(
+        absl::StrCat("graph: ", types.status().message()));
+  }
+  if (*types != node.types) {
+    return broken("its type is not the inferred one");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Graph::Verify() const {
   const auto broken = [](const auto&... parts) {
     return absl::InternalError(absl::StrCat("graph: ", parts...));
@@ -376,29 +408,7 @@ absl::Status Graph::Verify() const {
         return broken("two leaves named ", node->name());
       }
     }
-    if (node->models() > 0 && node->models() != models) {
-      if (models != 0) {
-        return broken(NameOf(node->result()), ": want ", models,
-                      " models as another value, got ",
-                      node->types[0].ToString());
-      }
-      models = node->models();
-    }
-    if (HasGivenType(node->kind)) {
-      for (int64_t d : node->types[0].dims) {
-        if (d < 1) {
-          return broken(NameOf(node->result()), ": want sizes from 1, got ",
-                        node->types[0].ToString());
-        }
-      }
-    } else {
-      const auto types = Infer(node->kind, node->operands, node->attrs);
-      if (!types.ok()) return broken(types.status().message());
-      if (*types != node->types) {
-        return broken(op, " ", NameOf(node->result()),
-                      ": its type is not the inferred one");
-      }
-    }
+    RETURN_IF_ERROR(VerifyTypes(*node, models));
     seen.insert(node.get());
   }
   std::set<std::string> updated;

@@ -138,6 +138,7 @@ class Graph {
 
  private:
   Node* Insert(std::unique_ptr<Node> node);
+  absl::Status VerifyTypes(Node& node, int64_t& models) const;
   void BroadcastOperands(OpKind kind, const Attrs& attrs,
                          std::vector<Value>& operands);
 

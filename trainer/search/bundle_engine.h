@@ -38,9 +38,10 @@ struct EngineOptions {
 
 // Trains trials in bundles: on the CPU each worker takes blocks of steps of
 // one bundle, then of another. A trial's bits depend on itself, the data, the
-// options other than workers and grouping, and, where `input` is auto, on
-// whether its kind of trial was faster over nonzeros; that is kept in auto.json
-// (cache.h), so that a repeated search repeats.
+// options other than workers and grouping, and, where `input` is auto and a
+// run is long enough to time it, on whether its kind of trial was faster over
+// nonzeros; that is kept in auto.json (cache.h), so that a repeated search
+// repeats.
 //
 // Trains on rows [0, train_rows) of `data`, which must outlive the engine, and
 // validates on [train_rows, rows). RunEpoch is Unimplemented, with the reason,

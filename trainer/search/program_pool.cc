@@ -41,6 +41,13 @@ absl::StatusOr<ProgramSet::Lease> ProgramSet::Take() {
   return Lease(&programs_.back(), {this});
 }
 
+void ProgramSet::Trim(int64_t programs) {
+  CHECK(free_.size() == programs_.size() && programs >= 1);
+  free_.clear();
+  while (std::ssize(programs_) > programs) programs_.pop_back();
+  for (BundleProgram& program : programs_) free_.push_back(&program);
+}
+
 void ProgramSet::Return::operator()(BundleProgram* program) const {
   const std::lock_guard<std::mutex> lock(set->mutex_);
   set->free_.push_back(program);
@@ -66,6 +73,13 @@ absl::StatusOr<ProgramSet*> ProgramPool::Get(const Trial& trial, int64_t models,
   set->step_us = us;
   set->chunk_us = us * RowPlan::kChunk / static_cast<double>(trial.batch);
   return (sets[{models, sparse}] = std::move(set)).get();
+}
+
+void ProgramPool::Forget(const ProgramSet& set) {
+  for (auto& [kind, sets] : sets_) {
+    std::erase_if(sets,
+                  [&](const auto& of) { return of.second.get() == &set; });
+  }
 }
 
 void ProgramPool::KeepKinds(const std::set<std::string>& kinds) {

@@ -46,6 +46,8 @@ class ProgramSet {
   };
   using Lease = std::unique_ptr<BundleProgram, Return>;
   absl::StatusOr<Lease> Take();
+  // Leaves `programs` at most. REQUIRES: none is in use, programs >= 1.
+  void Trim(int64_t programs);
 
   // Of a step, of a chunk of the evaluation: estimates, then measured.
   double step_us = 1, chunk_us = 1;
@@ -72,7 +74,8 @@ class ProgramPool {
   // For `models` trials of this one's kind.
   absl::StatusOr<ProgramSet*> Get(const Trial& trial, int64_t models,
                                   bool sparse);
-  // Ends the sets of all other kinds; none of them is in use.
+  // These end a set, those of all other kinds. REQUIRES: none is in use.
+  void Forget(const ProgramSet& set);
   void KeepKinds(const std::set<std::string>& kinds);
   int64_t sets() const;
 

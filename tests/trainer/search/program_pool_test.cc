@@ -53,6 +53,8 @@ TEST_F(ProgramPoolTest, KindsThatAreNotKeptEnd) {
   pool_.KeepKinds({KindOf(Of(4)), KindOf(Of(6))});
   EXPECT_EQ(pool_.sets(), 1);
   EXPECT_EQ(Get(4), four);
+  pool_.Forget(*four);
+  EXPECT_EQ(pool_.sets(), 0);
 }
 
 TEST_F(ProgramPoolTest, AProgramIsCompiledWhereAllAreInUse) {
@@ -64,8 +66,12 @@ TEST_F(ProgramPoolTest, AProgramIsCompiledWhereAllAreInUse) {
     EXPECT_NE(first, second);
     EXPECT_EQ(set->programs(), 2);
   }
-  ASSERT_OK_AND_ASSIGN(const ProgramSet::Lease again, set->Take());
+  EXPECT_OK(set->Take().status());
   EXPECT_EQ(set->programs(), 2);
+  set->Trim(1);
+  EXPECT_EQ(set->programs(), 1);
+  EXPECT_OK(set->Take().status());
+  EXPECT_EQ(set->programs(), 1);
 }
 
 TEST_F(ProgramPoolTest, ThreadsTakeProgramsAtTheSameTime) {
