@@ -168,6 +168,17 @@ TEST_F(SearchCommandTest, ResumeRemembersHowTrialsWereRun) {
   EXPECT_EQ(after["waves"], before["waves"]);
   EXPECT_GE(after["seconds"], before["seconds"]);
   EXPECT_EQ(json::parse(Read("o/best/config.json")), best);
+  // A trial that is left is trained with the input that its kind had.
+  json& left = after["trials"][1 - after["best"].get<int>()];
+  left["status"] = "not begun";
+  left["epochs"] = json::array();
+  const bool sparse = best["input"] == "dense";
+  after["groups"][0]["input"] = sparse ? "sparse" : "dense";
+  Write("o/search.json", after.dump());
+  EXPECT_EQ(Run(again).code, 0);
+  const json groups = json::parse(Read("o/search.json"))["groups"];
+  EXPECT_EQ(groups.back()["input"], sparse ? "sparse" : "dense");
+  EXPECT_EQ(groups.back()["trials"], 1);
   WriteData("d", 200, 50);
   const CliResult other = Run(again);
   EXPECT_EQ(other.code, 2);
