@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/output_dir.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,17 @@ namespace fs = std::filesystem;
 absl::Status CannotWrite(const std::string& path, const std::string& reason) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot write ", path, ": ", reason));
+}
+
+// A file or folder to the disk; else false with the reason in errno. Some file
+// systems cannot: EINVAL.
+bool Sync(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  errno = error;
+  return error == 0 || error == EINVAL;
 }
 
 }  // namespace
@@ -68,12 +80,14 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
 
 absl::Status ReplaceTextFile(const std::string& path, absl::string_view text) {
   const std::string draft = absl::StrCat(path, ".tmp.", getpid());
+  const std::string folder = fs::path(path).parent_path().string();
   absl::Status status = WriteTextFile(draft, text);
-  std::error_code error;
-  if (status.ok()) {
-    fs::rename(draft, path, error);
-    if (error) status = CannotWrite(path, error.message());
+  if (status.ok() &&
+      (!Sync(draft) || std::rename(draft.c_str(), path.c_str()) != 0 ||
+       !Sync(folder.empty() ? "." : folder))) {
+    status = CannotWrite(path, std::strerror(errno));
   }
+  std::error_code error;
   if (!status.ok()) fs::remove(draft, error);
   return status;
 }

@@ -100,10 +100,10 @@ void AddSearchRun(Config& config, FlagSet& flags) {
   flags.Group("Search");
   flags.Choice("--sample", &search.sample,
                "All combinations, or as many as --trials says");
-  flags.Integer("--trials", &search.trials, 1, kMaxTrials,
+  flags.Integer("--trials", &search.trials, 0, kMaxTrials,
                 "Draw so many trials, each value of each at random, its seed "
                 "as well; 0: the grid");
-  flags.Integer("--parallel", &search.parallel, 1, kMaxTrials,
+  flags.Integer("--parallel", &search.parallel, 0, kMaxTrials,
                 "Trials that train side by side; 0: 16 for each thread and 32 "
                 "at least, 128 on a GPU");
   flags.Choice("--group", &search.group,
@@ -118,7 +118,7 @@ void AddSearchRun(Config& config, FlagSet& flags) {
                 "One trial in so many goes on");
   flags.Integer("--asha-min-epochs", &search.asha_min_epochs, 1, kMaxEpochs,
                 "Epochs before any is stopped");
-  flags.Number("--time-limit", &search.time_limit, FLT_MIN, kMaxSeconds,
+  flags.Number("--time-limit", &search.time_limit, 0, kMaxSeconds,
                "Seconds after which no more is trained; 0: none");
   flags.Group("Output");
   flags.Text("--out", "DIR", &config.out,

@@ -3,7 +3,7 @@
 
 Each is a function of a Task that trains all models of it and returns an
 Outcome: what an epoch of one model costs, in the median of the epochs after
-WARM_UP. Compiling, starting and loading are in none of them but pool-wall.
+WARM_UP. Compiling, starting and loading are in its wall_seconds alone.
 """
 import concurrent.futures
 import dataclasses

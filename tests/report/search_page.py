@@ -4,7 +4,6 @@ import decimal
 import math
 
 
-
 def differences(what, shown, wanted):
     if shown != wanted:
         yield f"{what}: shows {shown!r}, want {wanted!r}"[:600]

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -102,6 +105,30 @@ TEST_F(SearchCommandTest, AnInterruptedSearchKeepsWhatItHas) {
   EXPECT_EQ(json::parse(Read("o/search.json"))["ended"], "interrupted");
 }
 
+TEST_F(SearchCommandTest, DrawsOnATerminalWithMoreTrialsThanItShows) {
+  int ours = -1, terminal = -1;
+  if (openpty(&ours, &terminal, nullptr, nullptr, nullptr) != 0) {
+    GTEST_SKIP() << "no pseudo-terminal";
+  }
+  const int pid = Start({"search", "--data", "d", "--epochs", "3", "--seeds",
+                         "20", "--lr", "1e30,0.1", "--parallel", "40"},
+                        ".out", ttyname(terminal));
+  std::string drawn;
+  std::thread reader([ours, &drawn] {
+    char part[1024];
+    for (ssize_t n; (n = read(ours, part, sizeof(part))) > 0;) {
+      drawn.append(part, n);
+    }
+  });
+  const int code = Wait(pid);
+  close(terminal);  // the reader's end of file
+  reader.join();
+  close(ours);
+  EXPECT_EQ(code, 0) << drawn;
+  EXPECT_THAT(drawn, HasSubstr("wave 1/1  epoch "));
+  EXPECT_THAT(Read(".out"), HasSubstr("40 trials in "));
+}
+
 TEST_F(SearchCommandTest, AfterATimeLimitResumeTrainsTheRest) {
   const std::vector<std::string> flags = {"--lr", "log:1e-3..1",  "--trials",
                                           "6",    "--early-stop", "asha"};
@@ -122,6 +149,40 @@ TEST_F(SearchCommandTest, AfterATimeLimitResumeTrainsTheRest) {
   EXPECT_EQ(again.code, 0);
   EXPECT_THAT(again.out, HasSubstr("6 of them ended by an earlier run"));
   EXPECT_EQ(Search({"--lr", "0.5", "--out", "o", "--resume"}).code, 2);
+}
+
+TEST_F(SearchCommandTest, ResumeRemembersHowTrialsWereRun) {
+  const std::vector<std::string> words = {
+      "search", "--data", "d", "--epochs", "2", "--out", "o", "--seeds", "2"};
+  EXPECT_EQ(Run(words).code, 0);
+  const json before = json::parse(Read("o/search.json"));
+  const json best = json::parse(Read("o/best/config.json"));
+  EXPECT_THAT(best["input"], testing::AnyOf("dense", "sparse"));
+  std::vector<std::string> again = words;
+  again.push_back("--resume");
+  const CliResult result = Run(again);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(" --input "));
+  json after = json::parse(Read("o/search.json"));
+  EXPECT_EQ(after["groups"], before["groups"]);
+  EXPECT_EQ(after["waves"], before["waves"]);
+  EXPECT_GE(after["seconds"], before["seconds"]);
+  EXPECT_EQ(json::parse(Read("o/best/config.json")), best);
+  // A trial that is left is trained with the input that its kind had.
+  json& left = after["trials"][1 - after["best"].get<int>()];
+  left["status"] = "not begun";
+  left["epochs"] = json::array();
+  const bool sparse = best["input"] == "dense";
+  after["groups"][0]["input"] = sparse ? "sparse" : "dense";
+  Write("o/search.json", after.dump());
+  EXPECT_EQ(Run(again).code, 0);
+  const json groups = json::parse(Read("o/search.json"))["groups"];
+  EXPECT_EQ(groups.back()["input"], sparse ? "sparse" : "dense");
+  EXPECT_EQ(groups.back()["trials"], 1);
+  WriteData("d", 200, 50);
+  const CliResult other = Run(again);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--resume: want rows: train "));
 }
 
 }  // namespace

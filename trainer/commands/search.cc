@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/clock.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/evaluate.h"
@@ -90,13 +91,12 @@ class SearchCommand : public SearchWatcher {
   const std::string data_flag_;
   TrainingData data_;
   SearchOptions options_;
-  std::vector<TrialResult> results_;
+  SearchOutcome earlier_;  // what this run begins with
   std::optional<SearchFolder> folder_;
   std::optional<SearchProgress> progress_;
   KeptModels models_;
   std::optional<EvalResult> test_;
-  size_t ended_ = 0;             // when the folder was last written
-  double written_seconds_ = -1;  // likewise
+  int64_t written_ns_ = 0;  // when the folder was
 };
 
 absl::Status SearchCommand::Run() {
@@ -126,10 +126,13 @@ absl::Status SearchCommand::Run() {
 
   ASSIGN_OR_RETURN(const std::unique_ptr<TrialEngine> engine, CreateEngine());
   CatchSignals();
-  progress_.emplace((Waiting() + options_.parallel - 1) / options_.parallel,
-                    config_.epochs);
+  const int64_t waves =
+      earlier_.epochs.empty() ? 0 : earlier_.epochs.back().wave;
+  progress_.emplace(
+      waves + (Waiting() + options_.parallel - 1) / options_.parallel,
+      config_.epochs);
   const absl::StatusOr<SearchOutcome> outcome =
-      RunTrials(options_, std::move(results_), *engine, *this, models_);
+      RunTrials(options_, std::move(earlier_), *engine, *this, models_);
   progress_->Clear();
   RETURN_IF_ERROR(outcome.status());
   if (folder_) RETURN_IF_ERROR(folder_->Finish(*outcome, models_));
@@ -149,14 +152,18 @@ absl::Status SearchCommand::MakeTrials() {
                    search.sample == Sample::kGrid
                        ? GridTrials(search.space, base)
                        : DrawTrials(search.space, base, search.trials));
-  for (const Trial& trial : trials) results_.emplace_back().trial = trial;
+  for (const Trial& trial : trials) {
+    earlier_.results.emplace_back().trial = trial;
+  }
   return absl::OkStatus();
 }
 
 absl::Status SearchCommand::OpenFolder() {
   if (config_.out.empty()) return absl::OkStatus();
-  folder_.emplace(config_, data_.split.train_rows);
-  return config_.search.resume ? folder_->Resume(results_, models_)
+  const Split& split = data_.split;
+  folder_.emplace(config_, SearchRows{data_.train.source, split.train_rows,
+                                      split.validation_rows});
+  return config_.search.resume ? folder_->Resume(earlier_, models_)
                                : folder_->Create();
 }
 
@@ -166,6 +173,9 @@ absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
   options.workers = config_.compile.threads;
   options.grouping = config_.search.group;
   options.input = config_.input;
+  for (const GroupReport& group : earlier_.groups) {
+    options.inputs[group.name] = group.sparse;
+  }
   options.init = config_.init;
   options.lr_schedule = config_.lr_schedule;
   options.warmup = config_.warmup;
@@ -177,17 +187,18 @@ absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
 }
 
 int64_t SearchCommand::Waiting() const {
-  return std::count_if(results_.begin(), results_.end(), std::not_fn(HasEnded));
+  return std::count_if(earlier_.results.begin(), earlier_.results.end(),
+                       std::not_fn(HasEnded));
 }
 
 void SearchCommand::PrintPlan() {
   int64_t wave_bytes = 0;
-  const int64_t trials = static_cast<int64_t>(results_.size());
+  const int64_t trials = std::ssize(earlier_.results);
   for (int64_t first = 0; first < trials; first += options_.parallel) {
     int64_t bytes = 0;
     const int64_t end = std::min(trials, first + options_.parallel);
     for (int64_t i = first; i < end; ++i) {
-      bytes += StateBytes(results_[i].trial);
+      bytes += StateBytes(earlier_.results[i].trial);
     }
     wave_bytes = std::max(wave_bytes, bytes);
   }
@@ -196,10 +207,11 @@ void SearchCommand::PrintPlan() {
   const int64_t waiting = Waiting();
   console_.Print(absl::StrFormat(
       "onestep %s\n%s  %-13s %d train, %d validation, %d test\n"
-      "%d trials%s, up to %d side by side, %d %s each: %.1f MiB of weights "
+      "%d %s%s, up to %d side by side, %d %s each: %.1f MiB of weights "
       "and optimizer state, %.1f MiB of rows\n",
       Version(), FlagTable(flags), "rows", data_.split.train_rows,
       data_.split.validation_rows, data_.test.rows, trials,
+      trials == 1 ? "trial" : "trials",
       waiting == trials ? "" : absl::StrCat(", ", waiting, " of them left"),
       options_.parallel, config_.epochs,
       config_.epochs == 1 ? "epoch" : "epochs", MiB(wave_bytes),
@@ -207,19 +219,17 @@ void SearchCommand::PrintPlan() {
   console_.Flush();
 }
 
-// The file says what ended; of what has not, little is lost.
+// At most each second: of many short epochs little is lost.
 absl::Status SearchCommand::OnEpoch(const SearchOutcome& so_far,
                                     const KeptModels& models) {
   progress_->EndEpoch(so_far);
   if (!folder_) return absl::OkStatus();
-  const size_t ended =
-      std::count_if(so_far.results.begin(), so_far.results.end(), HasEnded);
-  if (ended == ended_ && so_far.seconds < written_seconds_ + 1) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  if (written_ns_ > 0 && NowNs() - written_ns_ < kSecond) {
     return absl::OkStatus();
   }
-  ended_ = ended;
   RETURN_IF_ERROR(folder_->Update(so_far, models));
-  written_seconds_ = so_far.seconds;
+  written_ns_ = NowNs();
   return absl::OkStatus();
 }
 
@@ -272,17 +282,17 @@ absl::Status SearchCommand::StatusOf(const SearchOutcome& outcome) const {
   const size_t ended =
       std::count_if(outcome.results.begin(), outcome.results.end(), HasEnded);
   if (PendingSignal() != 0 && ended < trials) {
-    return absl::CancelledError(
-        absl::StrCat(PendingSignal() == SIGTERM ? "terminated by SIGTERM"
-                                                : "interrupted by SIGINT",
-                     " after ", ended, " of ", trials, " trials",
-                     config_.out.empty() ? "" : "; --resume goes on"));
+    return absl::CancelledError(absl::StrCat(
+        PendingSignal() == SIGTERM ? "terminated by SIGTERM"
+                                   : "interrupted by SIGINT",
+        " after ", ended, " of ", trials, trials == 1 ? " trial" : " trials",
+        config_.out.empty() ? "" : "; --resume goes on"));
   }
   if (outcome.best >= 0) return absl::OkStatus();
   if (ended == trials) {
-    return absl::OutOfRangeError(
-        absl::StrCat("diverged: no finite loss in any of ", trials,
-                     " trials; a lower --lr may help"));
+    return absl::OutOfRangeError(absl::StrCat(
+        "diverged: no finite loss in any of ", trials,
+        trials == 1 ? " trial" : " trials", "; a lower --lr may help"));
   }
   return absl::UnavailableError(
       absl::StrFormat("--time-limit: want the time of an epoch, got %g s",

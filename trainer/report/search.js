@@ -231,7 +231,8 @@ const GROUP_COLUMNS = [
   ["Run as", (g) => g.way], ["Programs", (g) => number(g.programs), true],
   ["Vector", (g) => micros(g.vector_us), true],
   ["Loop", (g) => micros(g.loop_us), true],
-  ["Lowering of one", (g) => g.lowering]];
+  ["Lowering of one", (g) => g.lowering],
+  ["Refused", (g) => g.refused.join("; ")]];
 
 // Both ways of a group, as far as they were measured.
 const groupBars = (group) => [["vector", group.vector_us],

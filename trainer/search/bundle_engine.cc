@@ -2,17 +2,19 @@
 #include "trainer/search/bundle_engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
@@ -37,15 +39,21 @@ using Clock = std::chrono::steady_clock;
 // each block copies the weights.
 constexpr double kBlockUs = 2e3;
 constexpr double kGpuBlockUs = 50e3;
+// Of the timing of a way, several of which are one after another.
+constexpr double kRoundUs = 6e3;
+constexpr double kGpuRoundUs = 50e3;
+// Of one model on a GPU, whatever its size: what a launch takes.
+constexpr double kGpuStepUs = 10;
 // Two of the widest vectors; the weights of more models leave the caches.
 constexpr int64_t kMostModels = 32;
 
 CompileOptions ProgramOptions(const EngineOptions& options) {
   CompileOptions compile = options.compile;
   compile.sparse = {};
+  // Libraries sum the products of many models in another order.
+  compile.kernels = Kernels::kLoops;
   if (compile.device == Device::kCpu) {
     compile.dispatch = Dispatch::kSingle;
-    compile.kernels = Kernels::kLoops;
     compile.threads = 1;
     compile.affinity = {};  // the engine's workers have one
   }
@@ -58,11 +66,13 @@ class BundleEngine : public TrialEngine {
                const RowPlan& plan, std::unique_ptr<Team> team)
       : options_(options),
         gpu_(options.compile.device == Device::kGpu),
+        most_models_(gpu_ ? std::numeric_limits<int64_t>::max() / 2
+                          : kMostModels),
         plan_(plan),
         team_(std::move(team)),
         density_(Density(data)),
-        pool_(ProgramOptions(options), team_->workers(), CountNonzeros(data),
-              data, plan_, order_) {
+        pool_(ProgramOptions(options), CountNonzeros(data), data, plan_,
+              order_) {
     order_.validation.resize(plan.validation_rows);
     std::iota(order_.validation.begin(), order_.validation.end(),
               static_cast<int32_t>(plan.train_rows));
@@ -78,9 +88,10 @@ class BundleEngine : public TrialEngine {
   double evaluate_seconds() const override { return evaluate_seconds_; }
 
  private:
+  // What was chosen for a kind, once for all epochs.
   struct Kind {
-    int64_t timed_trials = 0;  // 0: no way was chosen
-    WayChoice choice;
+    std::optional<bool> sparse;
+    std::map<int, WayChoice> ways;  // by the bits of the number of trials
   };
   struct Placed {
     Bundle bundle;
@@ -90,14 +101,19 @@ class BundleEngine : public TrialEngine {
   void Ungroup();
   absl::Status Group(const Poll& poll);
   std::string InputKey(const std::string& name) const;
-  std::vector<bool> Inputs(const std::string& name, const Kind& kind) const;
-  std::vector<Way> Ways(const std::vector<bool>& inputs, int64_t trials) const;
-  absl::Status Place(const std::string& name, Kind& kind,
+  std::vector<bool> Inputs(const std::string& name, const Trial& trial) const;
+  std::vector<Way> Ways(const std::vector<bool>& inputs,
+                        const std::vector<TrialState*>& trials) const;
+  absl::StatusOr<WayChoice> Choose(const std::string& name,
+                                   const std::vector<TrialState*>& trials,
+                                   bool alone);
+  absl::Status Place(const std::string& name,
                      const std::vector<TrialState*>& trials, bool alone);
   absl::Status RunPhase(bool train, BlockPoll poll, double& seconds);
 
   const EngineOptions options_;
   const bool gpu_;
+  const int64_t most_models_;  // of a bundle
   const RowPlan plan_;
   const std::unique_ptr<Team> team_;
   const double density_;
@@ -151,14 +167,23 @@ std::string BundleEngine::InputKey(const std::string& name) const {
 }
 
 // Those to choose from, by whether they are sparse. The choice is kept, here
-// and for later searches, as it shows in a trial's bits.
+// and for later searches, as it shows in a trial's bits; one that is not timed
+// goes by what is the trial's own.
 std::vector<bool> BundleEngine::Inputs(const std::string& name,
-                                       const Kind& kind) const {
-  if (kind.timed_trials > 0) return {kind.choice.way.sparse};
+                                       const Trial& trial) const {
+  const std::optional<bool>& chosen = kinds_.at(name).sparse;
+  if (chosen) return {*chosen};
   if (options_.input != InputMode::kAuto) {
     return {options_.input == InputMode::kSparse};
   }
+  const auto known = options_.inputs.find(name);
+  if (known != options_.inputs.end()) return {known->second};
   if (gpu_ || !options_.compile.fuse || density_ >= kSparseDensity) {
+    return {false};
+  }
+  const int64_t steps = plan_.epochs * plan_.StepsPerEpoch(trial.batch);
+  if (static_cast<double>(steps) * EstimatedStepUs(trial) <
+      TimingUs(kRoundUs, 2)) {
     return {false};
   }
   const nlohmann::ordered_json kept = cache_.Get(InputKey(name));
@@ -166,64 +191,83 @@ std::vector<bool> BundleEngine::Inputs(const std::string& name,
   return {false, true};
 }
 
-std::vector<Way> BundleEngine::Ways(const std::vector<bool>& inputs,
-                                    int64_t trials) const {
+// The likely one first.
+std::vector<Way> BundleEngine::Ways(
+    const std::vector<bool>& inputs,
+    const std::vector<TrialState*>& trials) const {
+  std::vector<bool> vectors = {false};
+  if (options_.grouping == Grouping::kVector) {
+    vectors = {true};
+  } else if (options_.grouping == Grouping::kAuto && trials.size() > 1) {
+    int64_t bytes = 0;
+    for (const Tensor& param : trials[0]->params) bytes += param.data.bytes();
+    const bool likely = gpu_ || LikelyVector(bytes);
+    vectors = {likely, !likely};
+  }
   std::vector<Way> ways;
   for (const bool sparse : inputs) {
-    if (options_.grouping != Grouping::kVector) ways.push_back({false, sparse});
-    if (options_.grouping == Grouping::kVector ||
-        (options_.grouping == Grouping::kAuto && trials > 1)) {
-      ways.push_back({true, sparse});
-    }
+    for (const bool vector : vectors) ways.push_back({vector, sparse});
   }
   return ways;
 }
 
-// Chooses the way of a kind where that is to be done, and makes its bundles.
-absl::Status BundleEngine::Place(const std::string& name, Kind& kind,
+// Timed only where that takes no longer than an epoch, or to choose an input.
+absl::StatusOr<WayChoice> BundleEngine::Choose(
+    const std::string& name, const std::vector<TrialState*>& trials,
+    bool alone) {
+  Kind& kind = kinds_[name];
+  const int bits = std::bit_width(trials.size());
+  const auto found = kind.ways.find(bits);
+  if (found != kind.ways.end()) return found->second;
+  const Trial& trial = trials[0]->trial;
+  const std::vector<bool> inputs = Inputs(name, trial);
+  const std::vector<Way> ways = Ways(inputs, trials);
+  const double round_us = gpu_ ? kGpuRoundUs : kRoundUs;
+  const double steps = static_cast<double>(std::ssize(trials) *
+                                           plan_.StepsPerEpoch(trial.batch));
+  const double epoch_us =
+      steps / team_->workers() * (gpu_ ? kGpuStepUs : EstimatedStepUs(trial));
+  const bool timed =
+      inputs.size() > 1 || epoch_us >= TimingUs(round_us, std::ssize(ways));
+  const WayTiming timing = {
+      pool_, *team_, plan_, most_models_, timed ? round_us : 0, alone};
+  ASSIGN_OR_RETURN(WayChoice choice, ChooseWay(timing, ways, trials));
+  if (inputs.size() > 1) cache_.Put(InputKey(name), choice.way.sparse);
+  kind.sparse = choice.way.sparse;
+  return kind.ways[bits] = std::move(choice);
+}
+
+// Makes the bundles of a kind.
+absl::Status BundleEngine::Place(const std::string& name,
                                  const std::vector<TrialState*>& trials,
                                  bool alone) {
+  ASSIGN_OR_RETURN(const WayChoice choice, Choose(name, trials, alone));
   const int64_t count = std::ssize(trials);
-  const int64_t most =
-      gpu_ ? std::numeric_limits<int64_t>::max() / 2 : kMostModels;
-  if (count >= 2 * kind.timed_trials || 2 * count <= kind.timed_trials) {
-    const WayTiming timing = {
-        pool_, *team_, plan_, most, gpu_ ? kGpuBlockUs : 6e3, alone};
-    const std::vector<bool> inputs = Inputs(name, kind);
-    ASSIGN_OR_RETURN(kind.choice,
-                     ChooseWay(timing, Ways(inputs, count), trials));
-    kind.timed_trials = count;
-    if (inputs.size() > 1) {
-      cache_.Put(InputKey(name), kind.choice.way.sparse);
-    }
-  }
-  const WayChoice& choice = kind.choice;
   const std::vector<int64_t> sizes =
-      BundleSizes(choice.way, count, team_->workers(), most);
+      BundleSizes(choice.way, count, team_->workers(), most_models_);
   auto next = trials.begin();
   for (const int64_t size : sizes) {
     const std::vector<TrialState*> members(next, next + size);
     next += size;
     ASSIGN_OR_RETURN(ProgramSet* const programs,
                      pool_.Get(members[0]->trial, size, choice.way.sparse));
-    ASSIGN_OR_RETURN(Bundle bundle,
-                     Bundle::Create(plan_, members,
-                                    programs->of_worker[0].models_innermost()));
+    ASSIGN_OR_RETURN(
+        Bundle bundle,
+        Bundle::Create(plan_, members, programs->program().models_innermost()));
     bundles_.push_back({std::move(bundle), programs});
   }
   GroupReport report;
+  report.name = name;
   report.kind = absl::StrCat(name, choice.way.sparse ? ", sparse input" : "");
+  report.sparse = choice.way.sparse;
   report.trials = count;
   report.way = choice.way.vector ? "vector" : "loop";
   report.programs = std::ssize(sizes);
   report.vector_us = choice.vector_us;
   report.loop_us = choice.loop_us;
   report.lowering =
-      bundles_.back().programs->of_worker[0].step().executable->lowering();
-  if (!choice.refused.empty()) {
-    absl::StrAppend(&report.lowering, "; ",
-                    absl::StrJoin(choice.refused, "; "));
-  }
+      bundles_.back().programs->program().step().executable->lowering();
+  report.refused = choice.refused;
   groups_.push_back(std::move(report));
   return absl::OkStatus();
 }
@@ -241,9 +285,12 @@ absl::Status BundleEngine::Group(const Poll& poll) {
     kind->second.push_back(&state);
     steps += plan_.StepsPerEpoch(state.trial.batch);
   }
+  std::set<std::string> names;
+  for (const auto& kind : kinds) names.insert(kind.first);
+  pool_.KeepKinds(names);
   for (const auto& [name, trials] : kinds) {
     if (!poll(0, steps)) return absl::CancelledError("stopped");
-    RETURN_IF_ERROR(Place(name, kinds_[name], trials, kinds.size() == 1));
+    RETURN_IF_ERROR(Place(name, trials, kinds.size() == 1));
   }
   return absl::OkStatus();
 }
@@ -265,15 +312,15 @@ absl::Status BundleEngine::RunPhase(bool train, BlockPoll poll,
          bundle.models(),
          train ? placed.programs->step_us : placed.programs->chunk_us});
   }
-  const auto run = [&](int worker, const Block& block) -> absl::StatusOr<bool> {
+  const auto run = [&](int, const Block& block) -> absl::StatusOr<bool> {
     Placed& placed = bundles_[block.item];
-    BundleProgram& program = placed.programs->of_worker[worker];
+    ASSIGN_OR_RETURN(const ProgramSet::Lease program, placed.programs->Take());
     if (!train) {
       RETURN_IF_ERROR(
-          program.Evaluate(placed.bundle, block.first, block.count));
+          program->Evaluate(placed.bundle, block.first, block.count));
       return true;
     }
-    RETURN_IF_ERROR(program.Train(placed.bundle, block.first, block.count));
+    RETURN_IF_ERROR(program->Train(placed.bundle, block.first, block.count));
     return placed.bundle.NoteDiverged(block.first, block.count);
   };
   RETURN_IF_ERROR(

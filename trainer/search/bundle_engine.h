@@ -3,7 +3,9 @@
 #define ONESTEP_TRAINER_SEARCH_BUNDLE_ENGINE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
@@ -17,12 +19,16 @@
 namespace onestep {
 
 struct EngineOptions {
-  // On the CPU a program is one worker's, of our own loops, whatever dispatch,
-  // threads and kernels say. `sparse` is set by `input`.
+  // Whatever `kernels` says, they are our own loops; on the CPU a program is
+  // one worker's, whatever dispatch and threads say. `sparse` is set by
+  // `input`.
   CompileOptions compile;
   int workers = 1;  // on the CPU; a GPU is driven by the calling thread
   Grouping grouping = Grouping::kAuto;
   InputMode input = InputMode::kAuto;
+  // Where `input` is auto: whether it is sparse, by the names of kinds
+  // (KindOf), as an earlier run had it. Other kinds choose.
+  std::map<std::string, bool> inputs;
   Init init = Init::kHe;
   ScheduleKind lr_schedule = ScheduleKind::kConstant;
   int64_t warmup = 0;  // steps
@@ -32,9 +38,10 @@ struct EngineOptions {
 
 // Trains trials in bundles: on the CPU each worker takes blocks of steps of
 // one bundle, then of another. A trial's bits depend on itself, the data, the
-// options other than workers and grouping, and, where `input` is auto, on
-// whether its kind of trial was faster over nonzeros; that is kept in auto.json
-// (cache.h), so that a repeated search repeats.
+// options other than workers and grouping, and, where `input` is auto and a
+// run is long enough to time it, on whether its kind of trial was faster over
+// nonzeros; that is kept in auto.json (cache.h), so that a repeated search
+// repeats.
 //
 // Trains on rows [0, train_rows) of `data`, which must outlive the engine, and
 // validates on [train_rows, rows). RunEpoch is Unimplemented, with the reason,

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "runtime/clock.h"
 #include "runtime/status.h"
+#include "trainer/search/bundle.h"
 
 namespace onestep {
 namespace {
@@ -40,13 +42,25 @@ void Merge(const std::vector<GroupReport>& more,
   }
 }
 
+// A trial that was broken off, and so is counted again.
+void TakeOut(const Trial& trial, std::vector<GroupReport>& groups) {
+  const std::string kind = KindOf(trial);
+  const auto group = std::find_if(
+      groups.begin(), groups.end(),
+      [&kind](const GroupReport& group) { return group.name == kind; });
+  if (group != groups.end() && --group->trials == 0) groups.erase(group);
+}
+
 class Search {
  public:
-  Search(const SearchOptions& options, std::vector<TrialResult> results,
+  Search(const SearchOptions& options, SearchOutcome earlier,
          TrialEngine& engine, SearchWatcher& watcher, KeptModels& models)
-      : options_(options), engine_(engine), watcher_(watcher), models_(models) {
-    outcome_.results = std::move(results);
-  }
+      : options_(options),
+        engine_(engine),
+        watcher_(watcher),
+        models_(models),
+        earlier_seconds_(earlier.seconds),
+        outcome_(std::move(earlier)) {}
 
   absl::StatusOr<SearchOutcome> Run();
 
@@ -58,6 +72,10 @@ class Search {
   absl::Status KeepModels();
   void DropEnded();
   bool IsOver();
+  // Of this run.
+  double Seconds() const {
+    return static_cast<double>(NowNs() - begin_ns_) * 1e-9;
+  }
   TrialResult& Result(int64_t index) { return outcome_.results[index]; }
 
   const SearchOptions options_;
@@ -65,6 +83,7 @@ class Search {
   SearchWatcher& watcher_;
   KeptModels& models_;
   const int64_t begin_ns_ = NowNs();
+  const double earlier_seconds_;
   SearchOutcome outcome_;
   std::vector<int64_t> running_;  // of the wave
 };
@@ -78,19 +97,22 @@ absl::StatusOr<SearchOutcome> Search::Run() {
       ++outcome_.resumed;
     } else {
       waiting.push_back(result.trial.index);
+      if (!result.epochs.empty()) TakeOut(result.trial, outcome_.groups);
       result = {result.trial, TrialStatus::kWaiting, {}, 0};
     }
   }
+  outcome_.ended.clear();
   outcome_.varied = VariedFlags(trials);
   outcome_.by_accuracy = options_.metric == SearchMetric::kAccuracy;
   outcome_.best = BestTrial(outcome_.results, options_.metric, true);
+  int64_t wave = outcome_.epochs.empty() ? 0 : outcome_.epochs.back().wave;
   for (size_t first = 0; first < waiting.size() && outcome_.ended.empty();
        first += options_.parallel) {
     const size_t end = std::min(waiting.size(), first + options_.parallel);
-    RETURN_IF_ERROR(RunWave(static_cast<int64_t>(first) / options_.parallel + 1,
-                            {waiting.begin() + first, waiting.begin() + end}));
+    RETURN_IF_ERROR(
+        RunWave(++wave, {waiting.begin() + first, waiting.begin() + end}));
   }
-  outcome_.seconds = static_cast<double>(NowNs() - begin_ns_) * 1e-9;
+  outcome_.seconds = earlier_seconds_ + Seconds();
   return std::move(outcome_);
 }
 
@@ -127,7 +149,7 @@ absl::Status Search::RunEpoch(int64_t wave, int64_t epoch) {
   EndTrials(epoch);
   RETURN_IF_ERROR(KeepModels());
   DropEnded();
-  outcome_.seconds = static_cast<double>(NowNs() - begin_ns_) * 1e-9;
+  outcome_.seconds = earlier_seconds_ + Seconds();
   return watcher_.OnEpoch(outcome_, models_);
 }
 
@@ -182,7 +204,7 @@ void Search::DropEnded() {
 
 bool Search::IsOver() {
   if (outcome_.ended.empty() && options_.time_limit > 0 &&
-      static_cast<double>(NowNs() - begin_ns_) * 1e-9 > options_.time_limit) {
+      Seconds() > options_.time_limit) {
     outcome_.ended = "time limit";
   }
   return !outcome_.ended.empty();
@@ -214,11 +236,11 @@ int64_t BestTrial(const std::vector<TrialResult>& results, SearchMetric metric,
 }
 
 absl::StatusOr<SearchOutcome> RunTrials(const SearchOptions& options,
-                                        std::vector<TrialResult> results,
+                                        SearchOutcome earlier,
                                         TrialEngine& engine,
                                         SearchWatcher& watcher,
                                         KeptModels& models) {
-  return Search(options, std::move(results), engine, watcher, models).Run();
+  return Search(options, std::move(earlier), engine, watcher, models).Run();
 }
 
 }  // namespace onestep

@@ -62,15 +62,16 @@ bool HasEnded(const TrialResult& result);
 int64_t BestTrial(const std::vector<TrialResult>& results, SearchMetric metric,
                   bool ended_alone);
 
-// Trains the trials of `results` that have not ended, in trial order, in waves
+// Trains the trials of `earlier` that have not ended, in trial order, in waves
 // of options.parallel that train side by side, an epoch of all after another.
 // A diverged one is dropped. Ends early, with `ended` set and trials left in
-// training, when the time is over or the watcher says so. `models` are what is
-// kept of an earlier run, and then of this one.
+// training, when the time is over or the watcher says so. Groups, epochs and
+// seconds of `earlier` and `models` are what is kept of an earlier run, and
+// then of both.
 //
-// Fails as engine and watcher fail. REQUIRES: results[i] has index i.
+// Fails as engine and watcher fail. REQUIRES: earlier.results[i] has index i.
 absl::StatusOr<SearchOutcome> RunTrials(const SearchOptions& options,
-                                        std::vector<TrialResult> results,
+                                        SearchOutcome earlier,
                                         TrialEngine& engine,
                                         SearchWatcher& watcher,
                                         KeptModels& models);

@@ -51,12 +51,15 @@ Json ToJson(const TrialResult& result, size_t stride) {
 Json ToJson(const GroupReport& group) {
   const auto measured = [](double us) { return us > 0 ? Json(us) : Json(); };
   return {{"kind", group.kind},
+          {"name", group.name},
+          {"input", group.sparse ? "sparse" : "dense"},
           {"trials", group.trials},
           {"way", group.way},
           {"programs", group.programs},
           {"vector_us", measured(group.vector_us)},
           {"loop_us", measured(group.loop_us)},
-          {"lowering", group.lowering}};
+          {"lowering", group.lowering},
+          {"refused", group.refused}};
 }
 
 Json ToJson(const WaveEpoch& epoch) {

@@ -25,11 +25,12 @@ struct SearchOutcome {
   bool by_accuracy = false;          // what the best is best in; else by loss
   std::vector<std::string> varied;   // columns that differ between trials, as
                                      // flags say them: "lr", "hidden", "seed"
+  // These are of all runs, where one resumed another.
   std::vector<GroupReport> groups;
-  std::vector<WaveEpoch> epochs;  // of this run, not of what it resumed
-  int64_t resumed = 0;            // trials that an earlier run had ended
-  double seconds = 0;             // of this run
-  std::string ended;              // "": all trials; "time limit", "interrupted"
+  std::vector<WaveEpoch> epochs;
+  double seconds = 0;
+  int64_t resumed = 0;  // trials that an earlier run had ended
+  std::string ended;    // "": all trials; "time limit", "interrupted"
 };
 
 }  // namespace onestep

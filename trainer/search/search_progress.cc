@@ -22,17 +22,14 @@ namespace {
 
 constexpr size_t kTopTrials = 8;
 
-// The head of SearchTable, without those that have no epoch.
+// The best of those that have an epoch.
 std::string TopTrials(const SearchOutcome& outcome) {
-  SearchOutcome top;
-  top.varied = outcome.varied;
-  top.best = outcome.best;
+  std::vector<const TrialResult*> top;
   for (const TrialResult* result : BestFirst(outcome)) {
-    if (top.results.size() == kTopTrials || result->epochs.empty()) break;
-    top.results.push_back(*result);
+    if (top.size() == kTopTrials) break;
+    if (!result->epochs.empty()) top.push_back(result);
   }
-  const std::string table = SearchTable(top);
-  return absl::StrReplaceAll(table.substr(0, table.find("\n\n") + 1),
+  return absl::StrReplaceAll(TrialTable(top, outcome.varied),
                              {{"broken off", "training"}});
 }
 

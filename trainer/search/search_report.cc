@@ -34,9 +34,9 @@ std::string AccuracyText(double accuracy) {
                                  : "-";
 }
 
-Cells RowOf(const TrialResult& result, const SearchOutcome& outcome) {
+Cells RowOf(const TrialResult& result, const std::vector<std::string>& varied) {
   Cells row = {absl::StrCat(result.trial.index)};
-  for (const std::string& column : outcome.varied) {
+  for (const std::string& column : varied) {
     row.push_back(ColumnText(result.trial, column));
   }
   row.push_back(absl::StrCat(result.epochs.size()));
@@ -98,7 +98,13 @@ std::string GroupText(const GroupReport& group) {
   if (!times.empty()) {
     absl::StrAppend(&text, absl::StrJoin(times, ", "), " a model step: ");
   }
-  return absl::StrCat(text, group.way, "\n");
+  absl::StrAppend(&text, group.way);
+  for (const absl::string_view refused : group.refused) {
+    const size_t colon = refused.find(':');
+    absl::StrAppend(&text, "; ", refused.substr(0, colon), " refused",
+                    refused.substr(colon));
+  }
+  return absl::StrCat(text, "\n");
 }
 
 // With all digits; empty where it is not known.
@@ -115,16 +121,22 @@ void AppendRecord(const Cells& row, std::string& csv) {
 
 }  // namespace
 
-std::string SearchTable(const SearchOutcome& outcome) {
+std::string TrialTable(const std::vector<const TrialResult*>& results,
+                       const std::vector<std::string>& varied) {
   Cells header = {"trial"};
-  header.insert(header.end(), outcome.varied.begin(), outcome.varied.end());
+  header.insert(header.end(), varied.begin(), varied.end());
   header.insert(header.end(),
                 {"epochs", "loss", "validation loss", "accuracy", "status"});
   std::vector<Cells> rows = {header};
-  for (const TrialResult* result : BestFirst(outcome)) {
-    rows.push_back(RowOf(*result, outcome));
+  for (const TrialResult* result : results) {
+    rows.push_back(RowOf(*result, varied));
   }
-  std::string text = absl::StrCat(Aligned(rows), "\n", BestText(outcome));
+  return Aligned(rows);
+}
+
+std::string SearchTable(const SearchOutcome& outcome) {
+  std::string text = absl::StrCat(
+      TrialTable(BestFirst(outcome), outcome.varied), "\n", BestText(outcome));
   for (const GroupReport& group : outcome.groups) {
     absl::StrAppend(&text, GroupText(group));
   }

@@ -5,14 +5,20 @@
 #define ONESTEP_TRAINER_SEARCH_SEARCH_REPORT_H_
 
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "trainer/search/search_outcome.h"
 
 namespace onestep {
 
-// All trials, the best first, with the columns in which they differ; then the
-// best, and how each kind of trial was run, with both ways' times.
+// A header and a row for each of `results`, with the columns in which trials
+// differ.
+std::string TrialTable(const std::vector<const TrialResult*>& results,
+                       const std::vector<std::string>& varied);
+
+// TrialTable of all, the best first; then the best, and how each kind of trial
+// was run, with both ways' times.
 std::string SearchTable(const SearchOutcome& outcome);
 
 // {"best": index or null, "varied": keys, "ended", "seconds", "train_seconds",
@@ -21,8 +27,8 @@ std::string SearchTable(const SearchOutcome& outcome);
 //  "trials": in trial order {"index", every column (trial_columns.h), "status",
 //   "status_text", "diverged_step", "epochs_done", "epochs": [{"epoch", "loss",
 //   "train_accuracy", "validation_loss", "validation_accuracy"}]},
-//  "groups": [{"kind", "trials", "way", "programs", "vector_us", "loop_us",
-//   "lowering"}],
+//  "groups": [{"kind", "name", "input", "trials", "way", "programs",
+//   "vector_us", "loop_us", "lowering", "refused": ways with the reason}],
 //  "waves": [{"wave", "epoch", "trials", "train_seconds",
 //   "evaluate_seconds"}]}
 nlohmann::ordered_json SearchToJson(const SearchOutcome& outcome);

@@ -46,19 +46,18 @@ Config ConfigOfTrial(const Config& search, const Trial& trial,
   config.batch = trial.batch;
   config.seed = trial.seed;
   config.shuffle_seed = search.shuffle_seed.value_or(search.seed);
-  config.compile.dispatch = Dispatch::kSingle;
+  config.compile.kernels = Kernels::kLoops;
   if (config.compile.device == Device::kCpu) {
+    config.compile.dispatch = Dispatch::kSingle;
     config.compile.threads = 1;
-    config.compile.kernels = Kernels::kLoops;
     config.compile.affinity = {};
   }
   config.out.clear();
   const std::string kind = KindOf(trial);
   for (const GroupReport& group : groups) {
     if (config.input != InputMode::kAuto) break;
-    if (group.kind == kind) config.input = InputMode::kDense;
-    if (group.kind == kind + ", sparse input") {
-      config.input = InputMode::kSparse;
+    if (group.name == kind) {
+      config.input = group.sparse ? InputMode::kSparse : InputMode::kDense;
     }
   }
   return config;

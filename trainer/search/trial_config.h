@@ -14,8 +14,9 @@
 namespace onestep {
 
 // What `trainer train` is to be asked for to train this trial of the search
-// alone; on the CPU it then has the same bits. An input that is auto is what
-// the trial's group walked, where it is among `groups`.
+// alone; on the CPU it then has the same bits. On a GPU dispatch and tier stay
+// as they are: not every kind of trial can have each. An input that is auto is
+// what the trial's group walked, where it is among `groups`.
 Config ConfigOfTrial(const Config& search, const Trial& trial,
                      const std::vector<GroupReport>& groups);
 

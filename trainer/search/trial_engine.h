@@ -23,15 +23,18 @@ struct EpochOutcome {
 
 // How trials of one kind are run, for people: what auto measured and chose.
 struct GroupReport {
-  std::string kind;    // "784-128-10, batch 32, sgd"
-  int64_t trials = 0;  // of the kind
+  std::string name;     // of the kind: "784-128-10, batch 32, sgd"
+  std::string kind;     // with ", sparse input" where it is
+  bool sparse = false;  // the first layer walks nonzeros
+  int64_t trials = 0;   // of the kind
   // "vector": many models in one step; "loop": each by itself.
   std::string way;
   int64_t programs = 0;  // executables that share the trials out
   // Microseconds of all workers together for one step of one model, measured;
   // 0: not measured.
   double vector_us = 0, loop_us = 0;
-  std::string lowering;  // of one program
+  std::vector<std::string> refused;  // "vector: ..." ways, and why
+  std::string lowering;              // of one program
 };
 
 // Trains many trials side by side. Whatever is trained beside it, a trial's

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/search/way.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -18,11 +20,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 5;  // after one to warm up
+constexpr int64_t kVectorModels = 16;
+constexpr int64_t kUsualL2Bytes = 1 << 20;  // where the system does not say
 
-// A way with all that it takes to run it: a bundle for each busy worker.
+// A way and, to time it, a bundle for each busy worker.
 struct Timed {
   Way way;
-  ProgramSet* programs = nullptr;
+  ProgramSet* set = nullptr;
+  int64_t bundles_wanted = 0;  // as many programs are of use later
+  std::vector<ProgramSet::Lease> programs;
   std::vector<std::unique_ptr<TrialState>> copies;
   std::vector<Bundle> bundles;
   double us = std::numeric_limits<double>::infinity();
@@ -40,14 +46,17 @@ absl::StatusOr<std::vector<Tensor>> CopyOf(const std::vector<Tensor>& tensors) {
 }
 
 absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
-                              const std::vector<TrialState*>& trials) {
+                              const std::vector<TrialState*>& trials,
+                              bool to_time) {
   Timed timed;
   timed.way = way;
   const int workers = timing.team.workers();
   const std::vector<int64_t> sizes =
       BundleSizes(way, std::ssize(trials), workers, timing.most);
-  ASSIGN_OR_RETURN(timed.programs,
+  ASSIGN_OR_RETURN(timed.set,
                    timing.pool.Get(trials[0]->trial, sizes[0], way.sparse));
+  if (!to_time) return timed;
+  timed.bundles_wanted = std::ssize(sizes);
   const int64_t busy =
       timing.alone ? std::min<int64_t>(workers, std::ssize(sizes)) : workers;
   for (int64_t b = 0; b < busy; ++b) {
@@ -61,10 +70,11 @@ absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
       members.push_back(copy.get());
       timed.copies.push_back(std::move(copy));
     }
-    ASSIGN_OR_RETURN(
-        Bundle bundle,
-        Bundle::Create(timing.plan, std::move(members),
-                       timed.programs->of_worker[b].models_innermost()));
+    ASSIGN_OR_RETURN(ProgramSet::Lease program, timed.set->Take());
+    ASSIGN_OR_RETURN(Bundle bundle,
+                     Bundle::Create(timing.plan, std::move(members),
+                                    program->models_innermost()));
+    timed.programs.push_back(std::move(program));
     bundle.StartEpoch(1);
     timed.bundles.push_back(std::move(bundle));
   }
@@ -95,13 +105,13 @@ absl::StatusOr<double> TimeRound(const WayTiming& timing, Timed& timed) {
   std::vector<absl::StatusOr<double>> us(timed.bundles.size(), 0.0);
   timing.team.Run([&](int worker) {
     if (worker >= std::ssize(timed.bundles)) return;
-    us[worker] = StepUs(timed.programs->of_worker[worker],
-                        timed.bundles[worker], steps, timing.round_us);
+    us[worker] = StepUs(*timed.programs[worker], timed.bundles[worker], steps,
+                        timing.round_us);
   });
   double steps_per_us = 0;  // of one model, by all workers
   for (size_t b = 0; b < us.size(); ++b) {
     RETURN_IF_ERROR(us[b].status());
-    timed.programs->step_us = *us[b];
+    timed.set->step_us = *us[b];
     steps_per_us += static_cast<double>(timed.bundles[b].models()) / *us[b];
   }
   return 1 / steps_per_us;
@@ -128,21 +138,30 @@ std::vector<int64_t> BundleSizes(const Way& way, int64_t trials, int workers,
   return sizes;
 }
 
+double TimingUs(double round_us, int64_t ways) {
+  return static_cast<double>((1 + kRounds) * ways) * round_us;
+}
+
+bool LikelyVector(int64_t weight_bytes) {
+  const int64_t l2_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return kVectorModels * weight_bytes <=
+         (l2_bytes > 0 ? l2_bytes : kUsualL2Bytes) / 2;
+}
+
 absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
                                     const std::vector<Way>& ways,
                                     const std::vector<TrialState*>& trials) {
   WayChoice choice;
-  if (ways.size() == 1) {
-    choice.way = ways[0];
-    return choice;
-  }
+  const bool to_time = timing.round_us > 0 && ways.size() > 1;
   std::vector<Timed> all;
   absl::Status refusal;
   for (const Way& way : ways) {
-    absl::StatusOr<Timed> timed = Prepare(timing, way, trials);
+    absl::StatusOr<Timed> timed = Prepare(timing, way, trials, to_time);
     if (timed.ok()) {
       all.push_back(*std::move(timed));
-      continue;
+      if (to_time) continue;
+      choice.way = way;
+      return choice;
     }
     if (!absl::IsUnimplemented(timed.status())) return timed.status();
     refusal.Update(timed.status());
@@ -159,7 +178,16 @@ absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
   const auto faster = [](const Timed& a, const Timed& b) {
     return a.us < b.us;
   };
-  choice.way = std::min_element(all.begin(), all.end(), faster)->way;
+  const auto fastest = std::min_element(all.begin(), all.end(), faster);
+  choice.way = fastest->way;
+  for (auto timed = all.begin(); timed != all.end(); ++timed) {
+    timed->programs.clear();
+    if (timed == fastest) {
+      timed->set->Trim(timed->bundles_wanted);
+    } else {
+      timing.pool.Forget(*timed->set);
+    }
+  }
   for (const Timed& timed : all) {
     if (timed.way.sparse != choice.way.sparse) continue;
     (timed.way.vector ? choice.vector_us : choice.loop_us) = timed.us;

@@ -39,13 +39,21 @@ struct WayTiming {
   Team& team;
   const RowPlan& plan;
   int64_t most = 32;      // see BundleSizes
-  double round_us = 6e3;  // of one way, of several rounds
+  double round_us = 6e3;  // of one way, of several rounds; 0: not to be timed
   bool alone = true;      // no other kind keeps workers busy meanwhile
 };
 
-// The fastest of `ways` for these trials of one kind, on copies of weights.
-// Those that cannot be compiled are refused; Unimplemented when all are. One
-// way alone is taken as it is. REQUIRES: ways and trials are not empty.
+// What timing so many ways takes.
+double TimingUs(double round_us, int64_t ways);
+
+// Which is likely the faster way on a CPU to run models with so many weights:
+// vector, where those of a whole vector leave half of the L2 cache free.
+bool LikelyVector(int64_t weight_bytes);
+
+// The fastest of `ways` for these trials of one kind, on copies of weights;
+// where there is one alone or nothing is to be timed, the first that can be
+// compiled. Those that cannot are refused; Unimplemented when all are.
+// REQUIRES: ways and trials are not empty.
 absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
                                     const std::vector<Way>& ways,
                                     const std::vector<TrialState*>& trials);

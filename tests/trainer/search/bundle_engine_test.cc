@@ -17,11 +17,15 @@
 #include "tests/temp_folder.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random.h"
+#include "trainer/data/random_rows.h"
 #include "trainer/evaluate.h"
 #include "trainer/train_loop.h"
 
 namespace onestep {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 constexpr int64_t kTrainRows = 203, kRows = kTrainRows + 1030;
 constexpr int64_t kEpochs = 3;
@@ -93,7 +97,8 @@ struct Solo {
   std::vector<Tensor> params;
 };
 
-std::unique_ptr<Solo> TrainAlone(const Trial& trial, bool sparse) {
+std::unique_ptr<Solo> TrainAlone(const Trial& trial, bool sparse,
+                                 int64_t epochs = kEpochs) {
   const EngineOptions options = Options(Grouping::kLoop, InputMode::kDense, 1);
   Config config;
   config.model = trial.model;
@@ -102,7 +107,7 @@ std::unique_ptr<Solo> TrainAlone(const Trial& trial, bool sparse) {
   config.warmup = options.warmup;
   config.lr = trial.lr;
   config.batch = trial.batch;
-  config.epochs = kEpochs;
+  config.epochs = epochs;
   config.seed = options.shuffle_seed;
   config.compile.dispatch = Dispatch::kSingle;
   config.compile.kernels = Kernels::kLoops;
@@ -315,9 +320,8 @@ TEST_P(BundleEngineTest, CountsTheStepsOfAllTrialsAndStopsAtAPoll) {
     EXPECT_EQ(of, 5 * 26);
     return ++polls < 2;
   };
-  EXPECT_THAT(
-      engine->RunEpoch(1, poll).status(),
-      StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("stopped")));
+  EXPECT_THAT(engine->RunEpoch(1, poll).status(),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("stopped")));
   EXPECT_EQ(polls, 2);
 }
 
@@ -355,34 +359,90 @@ class BundleEngineWayTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(BundleEngineWayTest, AutoTimesBothWaysAndTakesTheFaster) {
-  std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  trials.push_back(trials[0]);
-  trials.back().index = 5;
-  trials.back().batch = 16;
-  const std::unique_ptr<TrialEngine> engine =
-      EngineFor(Options(Grouping::kAuto, InputMode::kDense, 2), trials);
-  ASSERT_OK(engine->RunEpoch(1, Continue).status());
-  const std::vector<GroupReport> groups = engine->Groups();
+// Two kinds, of five trials and of one, whose epochs are long enough to time.
+class BundleEngineTimingTest : public BundleEngineWayTest {
+ protected:
+  static constexpr int64_t kTrainRows = 40000;
+
+  void SetUp() override {
+    BundleEngineWayTest::SetUp();
+    trials_ = Five(OptimizerKind::kSgd);
+    trials_.push_back(trials_[0]);
+    trials_.back().index = 5;
+    for (Trial& trial : trials_) {
+      trial.model.widths = {6, 3};
+      trial.batch = trial.index < 5 ? 1 : 2;
+    }
+    auto engine =
+        CreateBundleEngine(Options(Grouping::kAuto, InputMode::kDense, 2),
+                           data_, kTrainRows, kTrainRows);
+    ASSERT_OK(engine.status());
+    engine_ = *std::move(engine);
+    for (const Trial& trial : trials_) ASSERT_OK(engine_->Add(trial));
+  }
+  std::vector<GroupReport> Groups(int64_t epoch) {
+    EXPECT_OK(engine_->RunEpoch(epoch, Continue).status());
+    return engine_->Groups();
+  }
+
+  const Dataset data_ = RandomRows(kTrainRows, 6, 3, /*seed=*/1);
+  std::vector<Trial> trials_;
+  std::unique_ptr<TrialEngine> engine_;
+};
+
+TEST_F(BundleEngineTimingTest, AutoTimesBothWaysAndTakesTheFaster) {
+  const std::vector<GroupReport> groups = Groups(1);
   ASSERT_EQ(groups.size(), 2);
-  EXPECT_EQ(groups[0].kind, "30-9-4, batch 8, sgd");
+  EXPECT_EQ(groups[0].kind, "6-3, batch 1, sgd");
   EXPECT_EQ(groups[0].trials, 5);
   EXPECT_GT(groups[0].vector_us, 0);
   EXPECT_GT(groups[0].loop_us, 0);
   const bool vector = groups[0].vector_us < groups[0].loop_us;
   EXPECT_EQ(groups[0].way, vector ? "vector" : "loop");
   EXPECT_EQ(groups[0].programs, vector ? 2 : 5);
-  EXPECT_THAT(groups[0].lowering, testing::HasSubstr("team of 1 worker"));
-  EXPECT_EQ(groups[1].kind, "30-9-4, batch 16, sgd");
+  EXPECT_THAT(groups[0].lowering, HasSubstr("team of 1 worker"));
+  EXPECT_EQ(groups[1].kind, "6-3, batch 2, sgd");
   EXPECT_EQ(groups[1].trials, 1);
   EXPECT_EQ(groups[1].way, "loop");  // there is no choice
   EXPECT_EQ(groups[1].vector_us, 0);
   EXPECT_EQ(groups[1].loop_us, 0);
 }
 
+TEST_F(BundleEngineTimingTest, AutoTimesANumberOfTrialsLikeThatOnce) {
+  const double loop_us = Groups(1)[0].loop_us;
+  ASSERT_GT(loop_us, 0);
+  engine_->Drop(0);  // 4 are like 5
+  EXPECT_EQ(Groups(2)[0].loop_us, loop_us);
+  for (const int64_t index : {1, 2}) engine_->Drop(index);
+  EXPECT_EQ(Groups(3)[0].loop_us, 0);  // an epoch of 2 is not worth it
+  for (const int64_t index : {3, 4}) engine_->Drop(index);
+  for (int64_t i = 0; i < 5; ++i) ASSERT_OK(engine_->Add(trials_[i]));
+  EXPECT_EQ(Groups(1)[0].loop_us, loop_us);
+}
+
+TEST_F(BundleEngineWayTest, AutoGoesByTheWeightsWhereAnEpochIsShort) {
+  for (const int64_t hidden : {9, 3000}) {
+    std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+    trials.resize(2);
+    for (Trial& trial : trials) {
+      trial.model.widths = {30, hidden, 4};
+      trial.batch = 64;
+    }
+    const std::unique_ptr<TrialEngine> engine =
+        EngineFor(Options(Grouping::kAuto, InputMode::kAuto, 2), trials);
+    ASSERT_OK(engine->RunEpoch(1, Continue).status());
+    const GroupReport group = engine->Groups()[0];
+    EXPECT_EQ(group.way, hidden == 9 ? "vector" : "loop");
+    EXPECT_FALSE(group.sparse);
+    EXPECT_EQ(group.vector_us, 0);
+    EXPECT_EQ(group.loop_us, 0);
+  }
+}
+
 TEST_F(BundleEngineWayTest, AutoSaysWhichInputItTookAndTakesItAgain) {
   const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  const EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
+  EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
+  options.epochs = 4000;  // a run that is worth it to time the inputs
   const std::string dense = "30-9-4, batch 8, sgd";
   std::string kind;
   for (const bool again : {false, true}) {
@@ -398,9 +458,47 @@ TEST_F(BundleEngineWayTest, AutoSaysWhichInputItTookAndTakesItAgain) {
     EXPECT_TRUE(sparse || kind == dense) << kind;
     EXPECT_EQ(group.loop_us == 0, again);  // not timed again
     for (const EpochOutcome& outcome : outcomes) {
+      ExpectLikeAlone(
+          outcome, 1,
+          *TrainAlone(trials[outcome.index], sparse, options.epochs));
+    }
+  }
+}
+
+TEST_F(BundleEngineWayTest, AKindHasTheInputThatItIsKnownToHave) {
+  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+  for (const bool sparse : {false, true}) {
+    EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
+    options.inputs = {{"30-9-4, batch 8, sgd", sparse}};
+    const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
+    ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
+                         engine->RunEpoch(1, Continue));
+    const GroupReport group = engine->Groups()[0];
+    EXPECT_EQ(group.name, "30-9-4, batch 8, sgd");
+    EXPECT_EQ(group.kind, group.name + (sparse ? ", sparse input" : ""));
+    EXPECT_EQ(group.sparse, sparse);
+    for (const EpochOutcome& outcome : outcomes) {
       ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
     }
   }
+}
+
+TEST_F(BundleEngineWayTest, AWayThatCannotBeIsRefusedWithItsReason) {
+  EngineOptions options = Options(Grouping::kAuto, InputMode::kDense, 2);
+  options.compile.disabled_passes = {"vectorize"};
+  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+  const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
+  ASSERT_OK(engine->RunEpoch(1, Continue).status());
+  const GroupReport group = engine->Groups()[0];
+  EXPECT_EQ(group.way, "loop");
+  EXPECT_THAT(
+      group.refused,
+      testing::ElementsAre("vector: many models: pass vectorize did not run"));
+  EXPECT_THAT(group.lowering, Not(HasSubstr("vectorize")));
+  options.grouping = Grouping::kVector;
+  EXPECT_THAT(
+      EngineFor(options, trials)->RunEpoch(1, Continue).status(),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("vectorize")));
 }
 
 TEST_F(BundleEngineWayTest, ForcedWaysAreNotTimed) {

@@ -2,6 +2,7 @@
 #include "tests/trainer/search/sample_outcome.h"
 
 #include <cmath>
+#include <string>
 
 namespace onestep {
 namespace {
@@ -31,6 +32,22 @@ TrialResult Finished(const Trial& trial, int epochs) {
     result.epochs.push_back(EpochOf(trial, epoch));
   }
   return result;
+}
+
+GroupReport GroupOf(const std::string& name, bool sparse, int64_t trials,
+                    const std::string& way, int64_t programs, double vector_us,
+                    double loop_us) {
+  GroupReport group;
+  group.name = name;
+  group.kind = sparse ? name + ", sparse input" : name;
+  group.sparse = sparse;
+  group.trials = trials;
+  group.way = way;
+  group.programs = programs;
+  group.vector_us = vector_us;
+  group.loop_us = loop_us;
+  group.lowering = "team of 1";
+  return group;
 }
 
 }  // namespace
@@ -64,9 +81,8 @@ SearchOutcome SampleOutcome(int epochs) {
   outcome.results[19].diverged_step = 0;
   outcome.best = 14;
   outcome.groups = {
-      {"784-64-10, batch 32, sgd, sparse input", 10, "vector", 2, 12.5, 20.25,
-       "team of 1"},
-      {"784-128-10, batch 32, sgd", 10, "loop", 10, 55.5, 52.75, "team of 1"}};
+      GroupOf("784-64-10, batch 32, sgd", true, 10, "vector", 2, 12.5, 20.25),
+      GroupOf("784-128-10, batch 32, sgd", false, 10, "loop", 10, 55.5, 52.75)};
   outcome.epochs = {
       {1, 1, 16, 1.5, 0.25}, {1, 2, 12, 1.25, 0.25}, {2, 1, 4, 0.75, 0.125}};
   outcome.resumed = 2;
@@ -83,7 +99,7 @@ SearchOutcome DivergedOutcome() {
   result.diverged_step = 7;
   outcome.results = {result};
   outcome.groups = {
-      {"784-128-10, batch 32, sgd", 1, "loop", 1, 0, 0, "team of 1"}};
+      GroupOf("784-128-10, batch 32, sgd", false, 1, "loop", 1, 0, 0)};
   outcome.epochs = {{1, 1, 1, 0.001, 0}};
   outcome.seconds = 0.01;
   return outcome;

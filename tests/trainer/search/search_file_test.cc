@@ -57,6 +57,19 @@ class SearchFileTest : public testing::Test {
     outcome.results[2].status = TrialStatus::kTraining;
     outcome.results[2].epochs = {{0.1, 0.2, 0.3, 0.4}};
     outcome.best = 2;
+    GroupReport group;
+    group.name = "4-3, batch 32, sgd";
+    group.kind = group.name + ", sparse input";
+    group.sparse = true;
+    group.trials = 3;
+    group.way = "loop";
+    group.programs = 2;
+    group.loop_us = 1.5;
+    group.lowering = "team";
+    group.refused = {"vector: no"};
+    outcome.groups = {group};
+    outcome.epochs = {{4, 1, 3, 2.5, 0.5}};
+    outcome.seconds = 12;
     return outcome;
   }
   static KeptModel Model(int64_t trial, float weight) {
@@ -73,22 +86,26 @@ class SearchFileTest : public testing::Test {
     return models;
   }
   absl::Status Resume() {
-    std::vector<TrialResult> results = Trials();
+    SearchOutcome outcome;
+    outcome.results = Trials();
     KeptModels models;
-    return SearchFolder(config_, 100).Resume(results, models);
+    return SearchFolder(config_, rows_).Resume(outcome, models);
   }
 
   const std::string dir_;
   Config config_;
+  SearchRows rows_ = {"d/train-images", 100, 20};
 };
 
 TEST_F(SearchFileTest, WhatEndedIsThereAgain) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   ASSERT_OK(folder.Update(Outcome(), Models()));
-  std::vector<TrialResult> results = Trials();
+  SearchOutcome outcome;
+  outcome.results = Trials();
   KeptModels models;
-  ASSERT_OK(SearchFolder(config_, 100).Resume(results, models));
+  ASSERT_OK(SearchFolder(config_, rows_).Resume(outcome, models));
+  const std::vector<TrialResult>& results = outcome.results;
   EXPECT_EQ(results[0].status, TrialStatus::kDiverged);
   EXPECT_EQ(results[0].diverged_step, 17);
   EXPECT_EQ(results[1].status, TrialStatus::kStopped);
@@ -100,10 +117,26 @@ TEST_F(SearchFileTest, WhatEndedIsThereAgain) {
   EXPECT_EQ(results[3].status, TrialStatus::kWaiting);
   EXPECT_EQ(models.ended.trial, 1);
   EXPECT_EQ(models.ended.params[0].data.as<float>()[0], 1);
+  ASSERT_EQ(outcome.groups.size(), 1u);
+  const GroupReport& group = outcome.groups[0];
+  EXPECT_EQ(group.kind, "4-3, batch 32, sgd, sparse input");
+  EXPECT_EQ(group.name, "4-3, batch 32, sgd");
+  EXPECT_TRUE(group.sparse);
+  EXPECT_EQ(group.trials, 3);
+  EXPECT_EQ(group.way, "loop");
+  EXPECT_EQ(group.programs, 2);
+  EXPECT_EQ(group.vector_us, 0);
+  EXPECT_EQ(group.loop_us, 1.5);
+  EXPECT_EQ(group.lowering, "team");
+  EXPECT_EQ(group.refused, std::vector<std::string>{"vector: no"});
+  ASSERT_EQ(outcome.epochs.size(), 1u);
+  EXPECT_EQ(outcome.epochs[0].wave, 4);
+  EXPECT_EQ(outcome.epochs[0].evaluate_seconds, 0.5);
+  EXPECT_EQ(outcome.seconds, 12);
 }
 
 TEST_F(SearchFileTest, TheBestModelIsWhereEvalLooks) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   ASSERT_OK(folder.Finish(Outcome(), Models()));
   ASSERT_OK_AND_ASSIGN(const LoadedModel best, ReadModel(dir_ + "/best"));
@@ -114,7 +147,7 @@ TEST_F(SearchFileTest, TheBestModelIsWhereEvalLooks) {
 }
 
 TEST_F(SearchFileTest, OneModelOfThoseThatEndedIsKept) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   SearchOutcome outcome = Outcome();
   KeptModels models = Models();
@@ -128,15 +161,15 @@ TEST_F(SearchFileTest, OneModelOfThoseThatEndedIsKept) {
 }
 
 TEST_F(SearchFileTest, ANewSearchLeavesNothingOfTheOldOne) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   ASSERT_OK(folder.Finish(Outcome(), Models()));
-  ASSERT_OK(SearchFolder(config_, 100).Create());
+  ASSERT_OK(SearchFolder(config_, rows_).Create());
   EXPECT_TRUE(fs::is_empty(dir_));
 }
 
 TEST_F(SearchFileTest, AnotherSearchIsRefusedWithTheFlag) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   ASSERT_OK(folder.Update(Outcome(), Models()));
   config_.search.space.weight_decay.values = {0.5};
@@ -146,8 +179,51 @@ TEST_F(SearchFileTest, AnotherSearchIsRefusedWithTheFlag) {
                              HasSubstr("search.json, got 0.5"))));
 }
 
+TEST_F(SearchFileTest, OtherRowsAreRefused) {
+  SearchFolder folder(config_, rows_);
+  ASSERT_OK(folder.Create());
+  ASSERT_OK(folder.Update(Outcome(), Models()));
+  rows_.train = 99;
+  EXPECT_THAT(Resume(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr("want rows: train 100 as in"),
+                                       HasSubstr("search.json, got 99"))));
+  rows_ = {"e/train-images", 100, 20};
+  EXPECT_THAT(Resume(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("want rows: source d/train-images "
+                                           "as in")));
+}
+
+TEST_F(SearchFileTest, AnotherTrialsModelIsRefusedWithFileAndTrial) {
+  SearchFolder folder(config_, rows_);
+  ASSERT_OK(folder.Create());
+  ASSERT_OK(folder.Update(Outcome(), Models()));
+  ModelSpec other;
+  other.widths = {4, 5, 3};
+  ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> params,
+                       InitParams(other, Init::kHe, 1));
+  ASSERT_OK(WriteModel(dir_ + "/trial-1.safetensors", other, params, {}));
+  EXPECT_THAT(Resume(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("/trial-1.safetensors: want widths 4-3 of "
+                                 "trial 1, got 4-5-3")));
+}
+
+TEST_F(SearchFileTest, DraftsThatWereBrokenOffAreRemoved) {
+  SearchFolder folder(config_, rows_);
+  ASSERT_OK(folder.Create());
+  ASSERT_OK(folder.Update(Outcome(), Models()));
+  const auto drafts = {dir_ + "/search.json.tmp.5",
+                       dir_ + "/trial-3.safetensors.tmp.5"};
+  for (const std::string& draft : drafts) std::ofstream(draft) << "half";
+  std::ofstream(dir_ + "/notes.tmp.5") << "not ours";
+  ASSERT_OK(Resume());
+  for (const std::string& draft : drafts) EXPECT_FALSE(fs::exists(draft));
+  EXPECT_TRUE(fs::exists(dir_ + "/search.json"));
+  EXPECT_TRUE(fs::exists(dir_ + "/notes.tmp.5"));
+}
+
 TEST_F(SearchFileTest, HowItRunsMayDiffer) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   ASSERT_OK(folder.Update(Outcome(), Models()));
   config_.compile.threads = 7;
@@ -164,7 +240,7 @@ TEST_F(SearchFileTest, ThereMustBeASearchToGoOnWith) {
 }
 
 TEST_F(SearchFileTest, WhatIsNotWholeIsRefusedWithTheFile) {
-  SearchFolder folder(config_, 100);
+  SearchFolder folder(config_, rows_);
   ASSERT_OK(folder.Create());
   for (const char* text :
        {"", "[]", "{\"configuration\": {}}", "{\"configuration\": 1}"}) {
@@ -176,10 +252,14 @@ TEST_F(SearchFileTest, WhatIsNotWholeIsRefusedWithTheFile) {
 }
 
 TEST_F(SearchFileTest, ResultsOfOtherTrialsAreRefused) {
-  const nlohmann::ordered_json good = SearchToJson(Outcome())["trials"];
-  const auto refused = [](const nlohmann::ordered_json& trials) {
-    std::vector<TrialResult> results = Trials();
-    return ReadResults(trials, results);
+  const nlohmann::ordered_json whole = SearchToJson(Outcome());
+  const nlohmann::ordered_json& good = whole["trials"];
+  const auto refused = [&whole](const nlohmann::ordered_json& trials) {
+    nlohmann::ordered_json json = whole;
+    json["trials"] = trials;
+    SearchOutcome outcome;
+    outcome.results = Trials();
+    return ReadOutcome(json, /*epochs=*/5, outcome);
   };
   EXPECT_OK(refused(good));
   nlohmann::ordered_json bad = good;
@@ -195,6 +275,15 @@ TEST_F(SearchFileTest, ResultsOfOtherTrialsAreRefused) {
   bad[1]["epochs"] = nlohmann::ordered_json::array();
   EXPECT_THAT(refused(bad), StatusIs(absl::StatusCode::kDataLoss,
                                      HasSubstr("trial 1: stopped after 0")));
+  bad = good;
+  bad[1]["status"] = "finished";
+  EXPECT_THAT(refused(bad),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("trial 1: finished after 2 of 5 epochs")));
+  bad[1]["status"] = "done";
+  EXPECT_THAT(refused(bad), StatusIs(absl::StatusCode::kDataLoss,
+                                     HasSubstr("trial 1: want a status, got "
+                                               "done")));
   bad = good;
   bad[0].erase("epochs");
   EXPECT_THAT(refused(bad),

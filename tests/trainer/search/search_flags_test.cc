@@ -113,7 +113,8 @@ TEST(SearchFlagsTest, ATrialsCommandLineTrainsThatTrialAlone) {
   trial.batch = 16;
   trial.seed = 4;
   GroupReport group;
-  group.kind = "784-64-10, batch 16, momentum, sparse input";
+  group.name = "784-64-10, batch 16, momentum";
+  group.sparse = true;
   const Config config = ConfigOfTrial(search, trial, {group});
   const std::string line = TrainCommandLine(config, "a b");
   EXPECT_EQ(line,
@@ -127,6 +128,31 @@ TEST(SearchFlagsTest, ATrialsCommandLineTrainsThatTrialAlone) {
   Config back = parsed.config;
   back.data = config.data;
   EXPECT_EQ(ConfigToJson(back), ConfigToJson(config));
+}
+
+TEST(SearchFlagsTest, OnAGpuATrialTakesTheDispatchThatItsKindCanHave) {
+  const Config search = Parsed("--device gpu --optimizer momentum");
+  Trial trial;
+  trial.model.widths = {784, 10};
+  trial.optimizer.kind = OptimizerKind::kMomentum;
+  const Config config = ConfigOfTrial(search, trial, {});
+  EXPECT_EQ(config.compile.kernels, Kernels::kLoops);
+  EXPECT_EQ(config.compile.dispatch, Dispatch::kAuto);
+  EXPECT_EQ(config.compile.cuda.tier, search.compile.cuda.tier);
+  const std::string line = TrainCommandLine(config, "");
+  EXPECT_THAT(line,
+              AllOf(HasSubstr("--device gpu"), HasSubstr("--kernels loops"),
+                    Not(HasSubstr("--dispatch"))));
+  EXPECT_OK(ParseCommandLine(absl::StrSplit(line.substr(8), ' ')));
+}
+
+TEST(SearchFlagsTest, ZeroIsWhatTheHelpSaysItIs) {
+  const SearchConfig search =
+      Parsed("--trials 0 --parallel 0 --time-limit 0").search;
+  EXPECT_EQ(search.sample, Sample::kGrid);
+  EXPECT_EQ(search.trials, 0);
+  EXPECT_EQ(search.parallel, 0);
+  EXPECT_EQ(search.time_limit, 0);
 }
 
 TEST(SearchFlagsTest, TheShuffleSeedIsSaidWhereTrainWouldTakeAnother) {

@@ -39,7 +39,14 @@ SearchOutcome ThreeTrials() {
   outcome.results[2].diverged_step = 17;
   outcome.results[2].epochs.clear();
   outcome.best = 1;
-  outcome.groups = {{"8-16-4, batch 8, sgd", 3, "vector", 1, 1.2, 4.8, "team"}};
+  GroupReport group;
+  group.name = group.kind = "8-16-4, batch 8, sgd";
+  group.trials = 3;
+  group.way = "vector";
+  group.programs = 1;
+  group.vector_us = 1.2;
+  group.loop_us = 4.8;
+  outcome.groups = {group};
   outcome.epochs = {{1, 1, 3, 0.5, 0.25}, {1, 2, 2, 0.25, 0.125}};
   outcome.seconds = 1.5;
   return outcome;
@@ -72,6 +79,16 @@ TEST(SearchReportTest, TableNamesNoBestWhenAllDiverged) {
   EXPECT_THAT(table, HasSubstr("1 trial in 1 program: loop\n"));
   EXPECT_THAT(table, HasSubstr("1 trial in 0.01 s\n"));
   EXPECT_THAT(table, Not(HasSubstr("best")));
+}
+
+TEST(SearchReportTest, AWayThatWasRefusedIsSaidWithTheReason) {
+  SearchOutcome outcome = ThreeTrials();
+  outcome.groups[0].refused = {"vector: no rule for many models"};
+  EXPECT_THAT(SearchTable(outcome),
+              HasSubstr(" a model step: vector; vector refused: no rule for "
+                        "many models\n"));
+  EXPECT_EQ(SearchToJson(outcome)["groups"][0]["refused"],
+            Json{"vector: no rule for many models"});
 }
 
 TEST(SearchReportTest, TableSaysWhatARunLeftUndone) {

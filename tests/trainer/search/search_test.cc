@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/status_matchers.h"
+#include "trainer/search/bundle.h"
 
 namespace onestep {
 namespace {
@@ -55,7 +56,7 @@ class FakeEngine : public TrialEngine {
   }
   std::vector<GroupReport> Groups() const override {
     GroupReport group;
-    group.kind = "a";
+    group.kind = group.name = KindOf(Trial());
     group.trials = static_cast<int64_t>(running.size());
     return {group};
   }
@@ -90,13 +91,14 @@ class CountingWatcher : public SearchWatcher {
   int64_t left_;
 };
 
-std::vector<TrialResult> Trials(int64_t count) {
-  std::vector<TrialResult> results(count);
+SearchOutcome Trials(int64_t count) {
+  SearchOutcome outcome;
+  outcome.results.resize(count);
   for (int64_t i = 0; i < count; ++i) {
-    results[i].trial.index = i;
-    results[i].trial.seed = i;
+    outcome.results[i].trial.index = i;
+    outcome.results[i].trial.seed = i;
   }
-  return results;
+  return outcome;
 }
 
 std::vector<TrialStatus> StatusesOf(const SearchOutcome& outcome) {
@@ -113,9 +115,9 @@ float WeightOf(const KeptModel& model) {
 
 class SearchTest : public testing::Test {
  protected:
-  SearchOutcome Run(std::vector<TrialResult> results, SearchWatcher& watcher) {
+  SearchOutcome Run(SearchOutcome earlier, SearchWatcher& watcher) {
     auto outcome =
-        RunTrials(options_, std::move(results), engine_, watcher, models_);
+        RunTrials(options_, std::move(earlier), engine_, watcher, models_);
     EXPECT_OK(outcome);
     EXPECT_THAT(engine_.running, IsEmpty());
     return outcome.ok() ? *std::move(outcome) : SearchOutcome();
@@ -223,12 +225,34 @@ TEST_F(SearchTest, AResumedSearchTrainsOnlyWhatHadNotEnded) {
   EXPECT_THAT(before, ElementsAre(0, 1, 2, 3));
   engine_.added.clear();
   CountingWatcher to_the_end;
-  const SearchOutcome second = Run(first.results, to_the_end);
+  const SearchOutcome second = Run(first, to_the_end);
   EXPECT_THAT(engine_.added, ElementsAre(2, 3, 4));
   EXPECT_EQ(second.resumed, 2);
   EXPECT_EQ(second.best, 1);
   EXPECT_EQ(WeightOf(models_.best()), 103);
   EXPECT_EQ(second.results[2].epochs.size(), 3u);
+}
+
+TEST_F(SearchTest, AResumedSearchGoesOnWithWavesGroupsAndSeconds) {
+  CountingWatcher watcher(4);  // the second wave's first epoch
+  SearchOutcome first = Run(Trials(5), watcher);
+  ASSERT_EQ(first.epochs.back().wave, 2);
+  EXPECT_EQ(first.groups[0].trials, 4);
+  first.seconds = 1000;
+  CountingWatcher to_the_end;
+  const SearchOutcome second = Run(first, to_the_end);
+  ASSERT_EQ(second.epochs.size(), 4u + 6u);
+  EXPECT_EQ(second.epochs[3].wave, 2);
+  EXPECT_EQ(second.epochs[4].wave, 3);
+  EXPECT_EQ(second.epochs[4].epoch, 1);
+  EXPECT_EQ(second.epochs.back().wave, 4);
+  ASSERT_EQ(second.groups.size(), 1u);
+  EXPECT_EQ(second.groups[0].trials, 5);
+  EXPECT_GE(second.seconds, 1000);
+  EXPECT_EQ(second.ended, "");
+  const SearchOutcome third = Run(second, to_the_end);
+  EXPECT_EQ(third.epochs.size(), second.epochs.size());
+  EXPECT_EQ(third.groups.size(), 1u);
 }
 
 TEST_F(SearchTest, AnAshaSearchThatIsResumedEndsAsOneThatWasNot) {
@@ -239,7 +263,7 @@ TEST_F(SearchTest, AnAshaSearchThatIsResumedEndsAsOneThatWasNot) {
     models_ = {};
     CountingWatcher watcher(epochs), to_the_end;
     const SearchOutcome first = Run(Trials(6), watcher);
-    EXPECT_EQ(StatusesOf(Run(first.results, to_the_end)), whole) << epochs;
+    EXPECT_EQ(StatusesOf(Run(first, to_the_end)), whole) << epochs;
   }
 }
 
