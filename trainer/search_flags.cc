@@ -102,7 +102,7 @@ void AddSearchRun(Config& config, FlagSet& flags) {
                "All combinations, or as many as --trials says");
   flags.Integer("--trials", &search.trials, 0, kMaxTrials,
                 "Draw so many trials, each value of each at random, its seed "
-                "as well; 0: the grid");
+                "as well; 0: the grid; with --sample grid the first so many");
   flags.Integer("--parallel", &search.parallel, 0, kMaxTrials,
                 "Trials that train side by side; 0: 16 for each thread and 32 "
                 "at least, 128 on a GPU");
@@ -137,9 +137,6 @@ absl::Status SettleSearch(Config& config, const FlagSet& flags) {
   }
   if (search.sample == Sample::kRandom && search.trials == 0) {
     return Refuse("--sample random: want --trials N with it");
-  }
-  if (search.sample == Sample::kGrid && search.trials > 0) {
-    return Refuse("--trials: want --sample random with it, got grid");
   }
   const std::vector<OptimizerKind>& kinds = search.space.optimizer;
   for (const char* flag : {"--momentum", "--nesterov"}) {

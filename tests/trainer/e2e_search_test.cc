@@ -49,6 +49,35 @@ TEST_F(SearchCommandTest, FindsAndSavesTheBest) {
   EXPECT_EQ(Search({"--out", "o"}).code, 6);
 }
 
+TEST_F(SearchCommandTest, NoBestIsLeftOfATrialThatDivergesLater) {
+  const CliResult result = Search({"--hidden", "none", "--loss", "mse", "--lr",
+                                   "8", "--warmup", "12", "--out", "o"});
+  EXPECT_EQ(result.code, 4) << result.out << result.err;
+  const json search = json::parse(Read("o/search.json"));
+  EXPECT_TRUE(search["best"].is_null());
+  EXPECT_FALSE(search["trials"][0]["epochs"].empty());  // of a finite loss
+  EXPECT_FALSE(Exists("o/best"));
+}
+
+TEST_F(SearchCommandTest, MoreWeightsThanMemoryAreRefusedAtOnce) {
+  const CliResult result = Search(
+      {"--hidden", "16000-16000", "--seeds", "100000", "--parallel", "100000"});
+  EXPECT_EQ(result.code, 5);
+  EXPECT_THAT(result.err, HasSubstr("--parallel 100000: the weights want "));
+}
+
+TEST_F(SearchCommandTest, OfAGridTheFirstTrialsAreTaken) {
+  const CliResult result = Search(
+      {"--sample", "grid", "--lr", "0.1,0.2,0.3", "--trials", "2", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json trials = json::parse(result.out)["trials"];
+  ASSERT_EQ(trials.size(), 2u);
+  EXPECT_EQ(trials[1]["lr"], 0.2);
+  EXPECT_THAT(trials[1]["alone"].get<std::string>(),
+              AllOf(HasSubstr("trainer train --data d"), HasSubstr("--lr 0.2"),
+                    HasSubstr("--input dense")));
+}
+
 TEST_F(SearchCommandTest, ModelsHaveAsManyClassesAsTheLabels) {
   WriteData("few", 4, 3);  // labels 0 to 3
   const CliResult result = Run({"search", "--data", "few", "--epochs", "1",
@@ -86,8 +115,9 @@ TEST_F(SearchCommandTest, TheBestAloneIsTheBestBitByBit) {
 TEST_F(SearchCommandTest, AllDivergedIsATableWithoutABestAndExit4) {
   const CliResult result = Search({"--lr", "1e30,1e32"});
   EXPECT_EQ(result.code, 4);
-  EXPECT_THAT(result.out, AllOf(HasSubstr("diverged at step "),
-                                HasSubstr("no trial has a finite loss")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("diverged at step "),
+                    HasSubstr("no best: no trial that did not diverge")));
   EXPECT_THAT(result.err, HasSubstr("diverged: no finite loss in any of 2"));
 }
 
@@ -163,22 +193,11 @@ TEST_F(SearchCommandTest, ResumeRemembersHowTrialsWereRun) {
   const CliResult result = Run(again);
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr(" --input "));
-  json after = json::parse(Read("o/search.json"));
+  const json after = json::parse(Read("o/search.json"));
   EXPECT_EQ(after["groups"], before["groups"]);
   EXPECT_EQ(after["waves"], before["waves"]);
   EXPECT_GE(after["seconds"], before["seconds"]);
   EXPECT_EQ(json::parse(Read("o/best/config.json")), best);
-  // A trial that is left is trained with the input that its kind had.
-  json& left = after["trials"][1 - after["best"].get<int>()];
-  left["status"] = "not begun";
-  left["epochs"] = json::array();
-  const bool sparse = best["input"] == "dense";
-  after["groups"][0]["input"] = sparse ? "sparse" : "dense";
-  Write("o/search.json", after.dump());
-  EXPECT_EQ(Run(again).code, 0);
-  const json groups = json::parse(Read("o/search.json"))["groups"];
-  EXPECT_EQ(groups.back()["input"], sparse ? "sparse" : "dense");
-  EXPECT_EQ(groups.back()["trials"], 1);
   WriteData("d", 200, 50);
   const CliResult other = Run(again);
   EXPECT_EQ(other.code, 2);

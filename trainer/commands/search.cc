@@ -16,7 +16,9 @@
 #include "nlohmann/json.hpp"
 #include "runtime/clock.h"
 #include "runtime/status.h"
+#include "trainer/available_memory.h"
 #include "trainer/commands/commands.h"
+#include "trainer/data/nonzeros.h"
 #include "trainer/evaluate.h"
 #include "trainer/interrupt.h"
 #include "trainer/load_data.h"
@@ -80,6 +82,7 @@ class SearchCommand : public SearchWatcher {
   absl::Status MakeTrials();
   absl::StatusOr<std::unique_ptr<TrialEngine>> CreateEngine();
   absl::Status OpenFolder();
+  int64_t WaveBytes() const;
   void PrintPlan();
   absl::Status TestBest(const SearchOutcome& outcome);
   absl::Status Report(const SearchOutcome& outcome);
@@ -90,6 +93,7 @@ class SearchCommand : public SearchWatcher {
   Console& console_;
   const std::string data_flag_;
   TrainingData data_;
+  double density_ = 0;  // of the train rows' values, those that are not 0
   SearchOptions options_;
   SearchOutcome earlier_;  // what this run begins with
   std::optional<SearchFolder> folder_;
@@ -104,6 +108,7 @@ absl::Status SearchCommand::Run() {
     RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
   }
   ASSIGN_OR_RETURN(data_, LoadTrainingData(config_));
+  density_ = Density(data_.train);
   const Split& split = data_.split;
   if (split.validation_rows == 0) {
     return absl::InvalidArgumentError(
@@ -122,6 +127,9 @@ absl::Status SearchCommand::Run() {
         AshaOptions{search.asha_eta, search.asha_min_epochs, search.metric};
   }
   RETURN_IF_ERROR(OpenFolder());
+  RETURN_IF_ERROR(CheckMemory(
+      absl::StrCat("--parallel ", options_.parallel, ": the weights"),
+      2 * WaveBytes()));
   if (!config_.json) PrintPlan();
 
   ASSIGN_OR_RETURN(const std::unique_ptr<TrialEngine> engine, CreateEngine());
@@ -150,7 +158,7 @@ absl::Status SearchCommand::MakeTrials() {
   const SearchConfig& search = config_.search;
   ASSIGN_OR_RETURN(const std::vector<Trial> trials,
                    search.sample == Sample::kGrid
-                       ? GridTrials(search.space, base)
+                       ? GridTrials(search.space, base, search.trials)
                        : DrawTrials(search.space, base, search.trials));
   for (const Trial& trial : trials) {
     earlier_.results.emplace_back().trial = trial;
@@ -162,7 +170,7 @@ absl::Status SearchCommand::OpenFolder() {
   if (config_.out.empty()) return absl::OkStatus();
   const Split& split = data_.split;
   folder_.emplace(config_, SearchRows{data_.train.source, split.train_rows,
-                                      split.validation_rows});
+                                      split.validation_rows, density_});
   return config_.search.resume ? folder_->Resume(earlier_, models_)
                                : folder_->Create();
 }
@@ -173,9 +181,6 @@ absl::StatusOr<std::unique_ptr<TrialEngine>> SearchCommand::CreateEngine() {
   options.workers = config_.compile.threads;
   options.grouping = config_.search.group;
   options.input = config_.input;
-  for (const GroupReport& group : earlier_.groups) {
-    options.inputs[group.name] = group.sparse;
-  }
   options.init = config_.init;
   options.lr_schedule = config_.lr_schedule;
   options.warmup = config_.warmup;
@@ -191,8 +196,9 @@ int64_t SearchCommand::Waiting() const {
                        std::not_fn(HasEnded));
 }
 
-void SearchCommand::PrintPlan() {
-  int64_t wave_bytes = 0;
+// Of the largest wave. Trials that share their steps have a copy there.
+int64_t SearchCommand::WaveBytes() const {
+  int64_t most = 0;
   const int64_t trials = std::ssize(earlier_.results);
   for (int64_t first = 0; first < trials; first += options_.parallel) {
     int64_t bytes = 0;
@@ -200,8 +206,13 @@ void SearchCommand::PrintPlan() {
     for (int64_t i = first; i < end; ++i) {
       bytes += StateBytes(earlier_.results[i].trial);
     }
-    wave_bytes = std::max(wave_bytes, bytes);
+    most = std::max(most, bytes);
   }
+  return most;
+}
+
+void SearchCommand::PrintPlan() {
+  const int64_t trials = std::ssize(earlier_.results);
   Json flags = SearchConfigToJson(config_);
   flags.erase("command");
   const int64_t waiting = Waiting();
@@ -214,7 +225,7 @@ void SearchCommand::PrintPlan() {
       trials == 1 ? "trial" : "trials",
       waiting == trials ? "" : absl::StrCat(", ", waiting, " of them left"),
       options_.parallel, config_.epochs,
-      config_.epochs == 1 ? "epoch" : "epochs", MiB(wave_bytes),
+      config_.epochs == 1 ? "epoch" : "epochs", MiB(WaveBytes()),
       MiB(static_cast<int64_t>(data_.train.images.size()))));
   console_.Flush();
 }
@@ -235,8 +246,8 @@ absl::Status SearchCommand::OnEpoch(const SearchOutcome& so_far,
 
 absl::Status SearchCommand::TestBest(const SearchOutcome& outcome) {
   if (outcome.best < 0) return absl::OkStatus();
-  const Config config = ConfigOfTrial(
-      config_, outcome.results[outcome.best].trial, outcome.groups);
+  const Config config =
+      ConfigOfTrial(config_, outcome.results[outcome.best].trial, density_);
   CompileOptions compile = config.compile;
   compile.dispatch =
       compile.device == Device::kGpu ? Dispatch::kGraph : Dispatch::kOps;
@@ -252,8 +263,7 @@ absl::Status SearchCommand::Report(const SearchOutcome& outcome) {
   std::string command;
   if (outcome.best >= 0) {
     command = TrainCommandLine(
-        ConfigOfTrial(config_, outcome.results[outcome.best].trial,
-                      outcome.groups),
+        ConfigOfTrial(config_, outcome.results[outcome.best].trial, density_),
         data_flag_);
   }
   if (config_.json) {
@@ -262,6 +272,11 @@ absl::Status SearchCommand::Report(const SearchOutcome& outcome) {
     json["test_accuracy"] = test_ ? Json(test_->accuracy) : Json();
     json["test_loss"] = test_ ? Json(test_->loss) : Json();
     json["best_alone"] = command.empty() ? Json() : Json(command);
+    for (size_t i = 0; i < outcome.results.size(); ++i) {
+      json["trials"][i]["alone"] = TrainCommandLine(
+          ConfigOfTrial(config_, outcome.results[i].trial, density_),
+          data_flag_);
+    }
     console_.Print(absl::StrCat(json.dump(2), "\n"));
     return absl::OkStatus();
   }
@@ -272,7 +287,12 @@ absl::Status SearchCommand::Report(const SearchOutcome& outcome) {
                         test_->accuracy, test_->loss, test_->rows));
   }
   if (!command.empty()) {
-    console_.Print(absl::StrCat("the best alone: ", command, "\n"));
+    const TrialResult& best = outcome.results[outcome.best];
+    const bool whole = best.status == TrialStatus::kFinished;
+    console_.Print(absl::StrCat(
+        "the best alone",
+        whole ? "" : absl::StrCat(", as far as epoch ", best.epochs.size()),
+        ": ", command, "\n"));
   }
   return absl::OkStatus();
 }

@@ -7,28 +7,22 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
 #include "runtime/status.h"
 #include "runtime/team.h"
-#include "trainer/autotune.h"
-#include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/split.h"
 #include "trainer/search/block_schedule.h"
 #include "trainer/search/bundle.h"
 #include "trainer/search/bundle_program.h"
 #include "trainer/search/program_pool.h"
+#include "trainer/search/trial_input.h"
 #include "trainer/search/way.h"
-#include "trainer/version.h"
 
 namespace onestep {
 namespace {
@@ -88,11 +82,6 @@ class BundleEngine : public TrialEngine {
   double evaluate_seconds() const override { return evaluate_seconds_; }
 
  private:
-  // What was chosen for a kind, once for all epochs.
-  struct Kind {
-    std::optional<bool> sparse;
-    std::map<int, WayChoice> ways;  // by the bits of the number of trials
-  };
   struct Placed {
     Bundle bundle;
     ProgramSet* programs;
@@ -100,10 +89,7 @@ class BundleEngine : public TrialEngine {
 
   void Ungroup();
   absl::Status Group(const Poll& poll);
-  std::string InputKey(const std::string& name) const;
-  std::vector<bool> Inputs(const std::string& name, const Trial& trial) const;
-  std::vector<Way> Ways(const std::vector<bool>& inputs,
-                        const std::vector<TrialState*>& trials) const;
+  std::vector<Way> Ways(const std::vector<TrialState*>& trials) const;
   absl::StatusOr<WayChoice> Choose(const std::string& name,
                                    const std::vector<TrialState*>& trials,
                                    bool alone);
@@ -119,9 +105,9 @@ class BundleEngine : public TrialEngine {
   const double density_;
   RowOrder order_;
   ProgramPool pool_;
-  Cache cache_{"auto.json", "the choice of auto"};
   std::map<int64_t, TrialState> trials_;  // by index
-  std::map<std::string, Kind> kinds_;
+  // Made once for all epochs: by the kind and the bits of its trials' number.
+  std::map<std::pair<std::string, int>, WayChoice> choices_;
   std::vector<Placed> bundles_;  // of all trials; empty: to be made
   std::vector<GroupReport> groups_;
   double train_seconds_ = 0, evaluate_seconds_ = 0;
@@ -153,47 +139,8 @@ void BundleEngine::Ungroup() {
   bundles_.clear();
 }
 
-// What the choice of an input is for. Neither workers nor grouping: a trial's
-// bits are not to depend on them.
-std::string BundleEngine::InputKey(const std::string& name) const {
-  nlohmann::ordered_json json;
-  json["version"] = Version();
-  json["cpu"] = CpuModelName();
-  json["cores"] = DefaultThreads();
-  json["search"] = name;
-  json["density"] = absl::StrFormat("%.3f", density_);
-  json["disable_pass"] = options_.compile.disabled_passes;
-  return json.dump();
-}
-
-// Those to choose from, by whether they are sparse. The choice is kept, here
-// and for later searches, as it shows in a trial's bits; one that is not timed
-// goes by what is the trial's own.
-std::vector<bool> BundleEngine::Inputs(const std::string& name,
-                                       const Trial& trial) const {
-  const std::optional<bool>& chosen = kinds_.at(name).sparse;
-  if (chosen) return {*chosen};
-  if (options_.input != InputMode::kAuto) {
-    return {options_.input == InputMode::kSparse};
-  }
-  const auto known = options_.inputs.find(name);
-  if (known != options_.inputs.end()) return {known->second};
-  if (gpu_ || !options_.compile.fuse || density_ >= kSparseDensity) {
-    return {false};
-  }
-  const int64_t steps = plan_.epochs * plan_.StepsPerEpoch(trial.batch);
-  if (static_cast<double>(steps) * EstimatedStepUs(trial) <
-      TimingUs(kRoundUs, 2)) {
-    return {false};
-  }
-  const nlohmann::ordered_json kept = cache_.Get(InputKey(name));
-  if (kept.is_boolean()) return {kept.get<bool>()};
-  return {false, true};
-}
-
 // The likely one first.
 std::vector<Way> BundleEngine::Ways(
-    const std::vector<bool>& inputs,
     const std::vector<TrialState*>& trials) const {
   std::vector<bool> vectors = {false};
   if (options_.grouping == Grouping::kVector) {
@@ -204,37 +151,32 @@ std::vector<Way> BundleEngine::Ways(
     const bool likely = gpu_ || LikelyVector(bytes);
     vectors = {likely, !likely};
   }
+  const bool sparse = WalksNonzeros(options_.input, trials[0]->trial.model,
+                                    density_, options_.compile);
   std::vector<Way> ways;
-  for (const bool sparse : inputs) {
-    for (const bool vector : vectors) ways.push_back({vector, sparse});
-  }
+  for (const bool vector : vectors) ways.push_back({vector, sparse});
   return ways;
 }
 
-// Timed only where that takes no longer than an epoch, or to choose an input.
+// Timed only where that takes no longer than an epoch.
 absl::StatusOr<WayChoice> BundleEngine::Choose(
     const std::string& name, const std::vector<TrialState*>& trials,
     bool alone) {
-  Kind& kind = kinds_[name];
-  const int bits = std::bit_width(trials.size());
-  const auto found = kind.ways.find(bits);
-  if (found != kind.ways.end()) return found->second;
+  const std::pair<std::string, int> key = {name, std::bit_width(trials.size())};
+  const auto found = choices_.find(key);
+  if (found != choices_.end()) return found->second;
   const Trial& trial = trials[0]->trial;
-  const std::vector<bool> inputs = Inputs(name, trial);
-  const std::vector<Way> ways = Ways(inputs, trials);
+  const std::vector<Way> ways = Ways(trials);
   const double round_us = gpu_ ? kGpuRoundUs : kRoundUs;
   const double steps = static_cast<double>(std::ssize(trials) *
                                            plan_.StepsPerEpoch(trial.batch));
   const double epoch_us =
       steps / team_->workers() * (gpu_ ? kGpuStepUs : EstimatedStepUs(trial));
-  const bool timed =
-      inputs.size() > 1 || epoch_us >= TimingUs(round_us, std::ssize(ways));
+  const bool timed = epoch_us >= TimingUs(round_us, std::ssize(ways));
   const WayTiming timing = {
       pool_, *team_, plan_, most_models_, timed ? round_us : 0, alone};
   ASSIGN_OR_RETURN(WayChoice choice, ChooseWay(timing, ways, trials));
-  if (inputs.size() > 1) cache_.Put(InputKey(name), choice.way.sparse);
-  kind.sparse = choice.way.sparse;
-  return kind.ways[bits] = std::move(choice);
+  return choices_[key] = std::move(choice);
 }
 
 // Makes the bundles of a kind.

@@ -3,9 +3,7 @@
 #define ONESTEP_TRAINER_SEARCH_BUNDLE_ENGINE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
@@ -26,9 +24,6 @@ struct EngineOptions {
   int workers = 1;  // on the CPU; a GPU is driven by the calling thread
   Grouping grouping = Grouping::kAuto;
   InputMode input = InputMode::kAuto;
-  // Where `input` is auto: whether it is sparse, by the names of kinds
-  // (KindOf), as an earlier run had it. Other kinds choose.
-  std::map<std::string, bool> inputs;
   Init init = Init::kHe;
   ScheduleKind lr_schedule = ScheduleKind::kConstant;
   int64_t warmup = 0;  // steps
@@ -37,11 +32,8 @@ struct EngineOptions {
 };
 
 // Trains trials in bundles: on the CPU each worker takes blocks of steps of
-// one bundle, then of another. A trial's bits depend on itself, the data, the
-// options other than workers and grouping, and, where `input` is auto and a
-// run is long enough to time it, on whether its kind of trial was faster over
-// nonzeros; that is kept in auto.json (cache.h), so that a repeated search
-// repeats.
+// one bundle, then of another. A trial's bits depend on itself, the data and
+// the options other than workers and grouping.
 //
 // Trains on rows [0, train_rows) of `data`, which must outlive the engine, and
 // validates on [train_rows, rows). RunEpoch is Unimplemented, with the reason,

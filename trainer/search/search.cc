@@ -72,6 +72,7 @@ class Search {
   absl::Status KeepModels();
   void DropEnded();
   bool IsOver();
+  bool Poll(int64_t steps, int64_t of);
   // Of this run.
   double Seconds() const {
     return static_cast<double>(NowNs() - begin_ns_) * 1e-9;
@@ -118,10 +119,12 @@ absl::StatusOr<SearchOutcome> Search::Run() {
 
 absl::Status Search::RunWave(int64_t wave, const std::vector<int64_t>& trials) {
   if (IsOver()) return absl::OkStatus();
-  running_ = trials;
-  for (const int64_t index : running_) {
+  running_.clear();
+  for (const int64_t index : trials) {
     RETURN_IF_ERROR(engine_.Add(Result(index).trial));
     Result(index).status = TrialStatus::kTraining;
+    running_.push_back(index);
+    if (!Poll(0, 1)) break;  // large weights take a while to draw
   }
   for (int64_t epoch = 1; !running_.empty() && !IsOver(); ++epoch) {
     const absl::Status status = RunEpoch(wave, epoch);
@@ -132,12 +135,17 @@ absl::Status Search::RunWave(int64_t wave, const std::vector<int64_t>& trials) {
   return absl::OkStatus();
 }
 
+// False: it is over.
+bool Search::Poll(int64_t steps, int64_t of) {
+  if (!IsOver() && !watcher_.OnSteps(outcome_, steps, of)) {
+    outcome_.ended = "interrupted";
+  }
+  return !IsOver();
+}
+
 absl::Status Search::RunEpoch(int64_t wave, int64_t epoch) {
   const auto poll = [this](int64_t steps, int64_t of) {
-    if (!IsOver() && !watcher_.OnSteps(outcome_, steps, of)) {
-      outcome_.ended = "interrupted";
-    }
-    return !IsOver();
+    return Poll(steps, of);
   };
   ASSIGN_OR_RETURN(const std::vector<EpochOutcome> outcomes,
                    engine_.RunEpoch(epoch, poll));

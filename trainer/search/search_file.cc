@@ -165,10 +165,12 @@ absl::Status ReadOutcome(const Json& json, int64_t epochs,
 SearchFolder::SearchFolder(const Config& config, const SearchRows& rows)
     : config_(config),
       train_rows_(rows.train),
+      density_(rows.density),
       configuration_(SearchConfigToJson(config)),
       rows_({{"source", rows.source},
              {"train", rows.train},
-             {"validation", rows.validation}}) {}
+             {"validation", rows.validation},
+             {"density", rows.density}}) {}
 
 std::string SearchFolder::Path(const std::string& name) const {
   return (fs::path(config_.out) / name).string();
@@ -285,6 +287,14 @@ absl::Status SearchFolder::Update(const SearchOutcome& outcome,
 absl::Status SearchFolder::Finish(const SearchOutcome& outcome,
                                   const KeptModels& models) {
   RETURN_IF_ERROR(Update(outcome, models));
+  if (outcome.best < 0) {  // what was the best until it diverged
+    std::error_code error;
+    fs::remove_all(Path("best"), error);
+    if (error) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot clear ", Path("best"), ": ", error.message()));
+    }
+  }
   RETURN_IF_ERROR(ReplaceTextFile(Path("trials.csv"), SearchCsv(outcome)));
   return ReplaceTextFile(Path("search.html"),
                          SearchPage(outcome, configuration_));
@@ -312,7 +322,7 @@ absl::Status SearchFolder::WriteBest(const SearchOutcome& outcome,
   RETURN_IF_ERROR(
       WriteWeights(Path(absl::StrCat("best/", kLastModelFile)), result, model));
   const Json config =
-      ConfigToJson(ConfigOfTrial(config_, result.trial, outcome.groups));
+      ConfigToJson(ConfigOfTrial(config_, result.trial, density_));
   RETURN_IF_ERROR(ReplaceTextFile(Path("best/config.json"), config.dump(2)));
   best_ = result.trial.index;
   best_epochs_ = result.epochs.size();

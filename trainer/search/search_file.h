@@ -26,6 +26,7 @@ namespace onestep {
 struct SearchRows {
   std::string source;  // Dataset::source
   int64_t train = 0, validation = 0;
+  double density = 0;  // of all of them (nonzeros.h)
 };
 
 class SearchFolder {
@@ -64,6 +65,7 @@ class SearchFolder {
 
   const Config config_;
   const int64_t train_rows_;
+  const double density_;
   const nlohmann::ordered_json configuration_, rows_;
   int64_t ended_ = -1;  // of the file
   int64_t best_ = -1;   // of the folder

@@ -70,7 +70,14 @@ std::string Aligned(const std::vector<Cells>& rows) {
 }
 
 std::string BestText(const SearchOutcome& outcome) {
-  if (outcome.best < 0) return "no trial has a finite loss\n";
+  if (outcome.best < 0) {
+    const bool any = std::any_of(
+        outcome.results.begin(), outcome.results.end(), [](const auto& result) {
+          return result.status == TrialStatus::kDiverged;
+        });
+    return any ? "no best: no trial that did not diverge\n"
+               : "no best: no trial has trained an epoch\n";
+  }
   const TrialResult& best = outcome.results[outcome.best];
   std::string text = absl::StrCat("best: trial ", best.trial.index);
   for (const std::string& column : outcome.varied) {
@@ -135,8 +142,16 @@ std::string TrialTable(const std::vector<const TrialResult*>& results,
 }
 
 std::string SearchTable(const SearchOutcome& outcome) {
-  std::string text = absl::StrCat(
-      TrialTable(BestFirst(outcome), outcome.varied), "\n", BestText(outcome));
+  std::vector<const TrialResult*> begun = BestFirst(outcome);
+  const size_t waiting = std::erase_if(begun, [](const TrialResult* result) {
+    return result->status == TrialStatus::kWaiting;
+  });
+  std::string text = absl::StrCat(TrialTable(begun, outcome.varied), "\n");
+  if (waiting > 0) {
+    absl::StrAppend(&text, waiting, waiting == 1 ? " trial" : " trials",
+                    " not begun\n");
+  }
+  absl::StrAppend(&text, BestText(outcome));
   for (const GroupReport& group : outcome.groups) {
     absl::StrAppend(&text, GroupText(group));
   }

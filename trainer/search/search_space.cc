@@ -208,7 +208,7 @@ absl::StatusOr<std::vector<int64_t>> ParseHidden(const std::string& text) {
 }
 
 absl::StatusOr<std::vector<Trial>> GridTrials(const SearchSpace& space,
-                                              const Trial& base) {
+                                              const Trial& base, int64_t most) {
   RETURN_IF_ERROR(CheckHidden(space, base));
   for (const auto& [flag, axis] :
        {std::pair("--lr", &space.lr), std::pair("--momentum", &space.momentum),
@@ -230,7 +230,7 @@ absl::StatusOr<std::vector<Trial>> GridTrials(const SearchSpace& space,
         space, base, [&](size_t size) { return odometer.Pick(size); },
         nullptr));
     trials.back().index = static_cast<int64_t>(trials.size()) - 1;
-  } while (odometer.Next());
+  } while (odometer.Next() && (most == 0 || std::ssize(trials) < most));
   return trials;
 }
 

@@ -49,11 +49,13 @@ struct SearchSpace {
 // first seed, and the widths {features, classes}. InvalidArgument names the
 // flag: widths that are no model, more than kMaxTrials trials.
 
-// All combinations, the last of these flags changing fastest: hidden, batch,
-// optimizer, activation, lr, momentum, weight decay, seed. InvalidArgument for
-// a range: it has no number of points.
+// All combinations, or the first `most` of them where that is not 0; the last
+// of these flags changes fastest: hidden, batch, optimizer, activation, lr,
+// momentum, weight decay, seed. InvalidArgument for a range: it has no number
+// of points.
 absl::StatusOr<std::vector<Trial>> GridTrials(const SearchSpace& space,
-                                              const Trial& base);
+                                              const Trial& base,
+                                              int64_t most = 0);
 
 // `count` different trials, each value of each drawn from the base's seed:
 // uniform over a list (of the seeds as well), by its scale from a range,

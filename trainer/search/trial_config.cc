@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
-#include "trainer/search/bundle.h"
 #include "trainer/search/trial_columns.h"
+#include "trainer/search/trial_input.h"
 
 namespace onestep {
 namespace {
@@ -36,8 +36,7 @@ std::string ValueText(const Json& value) {
 
 }  // namespace
 
-Config ConfigOfTrial(const Config& search, const Trial& trial,
-                     const std::vector<GroupReport>& groups) {
+Config ConfigOfTrial(const Config& search, const Trial& trial, double density) {
   Config config = search;
   config.verb = Verb::kTrain;
   config.model = trial.model;
@@ -53,12 +52,11 @@ Config ConfigOfTrial(const Config& search, const Trial& trial,
     config.compile.affinity = {};
   }
   config.out.clear();
-  const std::string kind = KindOf(trial);
-  for (const GroupReport& group : groups) {
-    if (config.input != InputMode::kAuto) break;
-    if (group.name == kind) {
-      config.input = group.sparse ? InputMode::kSparse : InputMode::kDense;
-    }
+  if (config.compile.device == Device::kCpu) {
+    config.input =
+        WalksNonzeros(search.input, trial.model, density, search.compile)
+            ? InputMode::kSparse
+            : InputMode::kDense;
   }
   return config;
 }

@@ -4,21 +4,18 @@
 #define ONESTEP_TRAINER_SEARCH_TRIAL_CONFIG_H_
 
 #include <string>
-#include <vector>
 
 #include "nlohmann/json_fwd.hpp"
 #include "trainer/config.h"
 #include "trainer/search/trial.h"
-#include "trainer/search/trial_engine.h"
 
 namespace onestep {
 
 // What `trainer train` is to be asked for to train this trial of the search
 // alone; on the CPU it then has the same bits. On a GPU dispatch and tier stay
-// as they are: not every kind of trial can have each. An input that is auto is
-// what the trial's group walked, where it is among `groups`.
-Config ConfigOfTrial(const Config& search, const Trial& trial,
-                     const std::vector<GroupReport>& groups);
+// as they are: not every kind of trial can have each. `density` is the data's,
+// by which an input that is auto is decided (trial_input.h).
+Config ConfigOfTrial(const Config& search, const Trial& trial, double density);
 
 // "trainer train --model 784-128-10 ...": all that is not as it is by default.
 // `data` is what --data says, "" if it was not given. For a shell.

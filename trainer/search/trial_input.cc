@@ -10,7 +10,8 @@ bool WalksNonzeros(InputMode mode, const ModelSpec& model, double density,
   if (mode != InputMode::kAuto) return mode == InputMode::kSparse;
   constexpr double kDensity = 0.6;
   constexpr int64_t kWidth = 16;
-  return compile.device == Device::kCpu && compile.fuse && density < kDensity &&
+  return compile.device == Device::kCpu && compile.fuse &&
+         compile.disabled_passes.empty() && density < kDensity &&
          model.widths[1] >= kWidth;
 }
 

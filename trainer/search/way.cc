@@ -189,7 +189,6 @@ absl::StatusOr<WayChoice> ChooseWay(const WayTiming& timing,
     }
   }
   for (const Timed& timed : all) {
-    if (timed.way.sparse != choice.way.sparse) continue;
     (timed.way.vector ? choice.vector_us : choice.loop_us) = timed.us;
   }
   return choice;

@@ -433,52 +433,27 @@ TEST_F(BundleEngineWayTest, AutoGoesByTheWeightsWhereAnEpochIsShort) {
     ASSERT_OK(engine->RunEpoch(1, Continue).status());
     const GroupReport group = engine->Groups()[0];
     EXPECT_EQ(group.way, hidden == 9 ? "vector" : "loop");
-    EXPECT_FALSE(group.sparse);
     EXPECT_EQ(group.vector_us, 0);
     EXPECT_EQ(group.loop_us, 0);
   }
 }
 
-TEST_F(BundleEngineWayTest, AutoSaysWhichInputItTookAndTakesItAgain) {
-  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
-  options.epochs = 4000;  // a run that is worth it to time the inputs
-  const std::string dense = "30-9-4, batch 8, sgd";
-  std::string kind;
-  for (const bool again : {false, true}) {
-    const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
-    ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
-                         engine->RunEpoch(1, Continue));
-    const GroupReport group = engine->Groups()[0];
-    if (again) {
-      EXPECT_EQ(group.kind, kind);
-    }
-    kind = group.kind;
-    const bool sparse = kind == dense + ", sparse input";
-    EXPECT_TRUE(sparse || kind == dense) << kind;
-    EXPECT_EQ(group.loop_us == 0, again);  // not timed again
-    for (const EpochOutcome& outcome : outcomes) {
-      ExpectLikeAlone(
-          outcome, 1,
-          *TrainAlone(trials[outcome.index], sparse, options.epochs));
-    }
-  }
-}
-
-TEST_F(BundleEngineWayTest, AKindHasTheInputThatItIsKnownToHave) {
-  const std::vector<Trial> trials = Five(OptimizerKind::kSgd);
-  for (const bool sparse : {false, true}) {
-    EngineOptions options = Options(Grouping::kLoop, InputMode::kAuto, 2);
-    options.inputs = {{"30-9-4, batch 8, sgd", sparse}};
-    const std::unique_ptr<TrialEngine> engine = EngineFor(options, trials);
-    ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
-                         engine->RunEpoch(1, Continue));
-    const GroupReport group = engine->Groups()[0];
-    EXPECT_EQ(group.name, "30-9-4, batch 8, sgd");
-    EXPECT_EQ(group.kind, group.name + (sparse ? ", sparse input" : ""));
-    EXPECT_EQ(group.sparse, sparse);
-    for (const EpochOutcome& outcome : outcomes) {
-      ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
+TEST_F(BundleEngineWayTest, AutoWalksNonzerosByARuleOfTheTrialAlone) {
+  for (const int64_t hidden : {9, 16}) {
+    std::vector<Trial> trials = Five(OptimizerKind::kSgd);
+    for (Trial& trial : trials) trial.model.widths = {30, hidden, 4};
+    for (const Grouping grouping : {Grouping::kLoop, Grouping::kVector}) {
+      const std::unique_ptr<TrialEngine> engine =
+          EngineFor(Options(grouping, InputMode::kAuto, 2), trials);
+      ASSERT_OK_AND_ASSIGN(const std::vector<EpochOutcome> outcomes,
+                           engine->RunEpoch(1, Continue));
+      const GroupReport group = engine->Groups()[0];
+      const bool sparse = hidden == 16;
+      EXPECT_EQ(group.sparse, sparse);
+      EXPECT_EQ(group.kind, group.name + (sparse ? ", sparse input" : ""));
+      for (const EpochOutcome& outcome : outcomes) {
+        ExpectLikeAlone(outcome, 1, *TrainAlone(trials[outcome.index], sparse));
+      }
     }
   }
 }

@@ -88,7 +88,6 @@ TEST(SearchFlagsTest, RefusesWithFlagItemAndWhatWasWanted) {
             "got 'adm'; the nearest is adam"},
            {"--model 784-10", "unknown flag '--model' of search"},
            {"--sample random", "--sample random: want --trials N"},
-           {"--sample grid --trials 3", "--trials: want --sample random"},
            {"--momentum 0.5", "--momentum: want momentum among --optimizer"},
            {"--asha-eta 2", "--asha-eta: want --early-stop asha"},
            {"--early-stop asha --epochs 1", "want --epochs above"},
@@ -112,10 +111,7 @@ TEST(SearchFlagsTest, ATrialsCommandLineTrainsThatTrialAlone) {
   trial.lr = 0.02;
   trial.batch = 16;
   trial.seed = 4;
-  GroupReport group;
-  group.name = "784-64-10, batch 16, momentum";
-  group.sparse = true;
-  const Config config = ConfigOfTrial(search, trial, {group});
+  const Config config = ConfigOfTrial(search, trial, 0.2);
   const std::string line = TrainCommandLine(config, "a b");
   EXPECT_EQ(line,
             "trainer train --data 'a b' --model 784-64-10 --optimizer momentum "
@@ -135,7 +131,7 @@ TEST(SearchFlagsTest, OnAGpuATrialTakesTheDispatchThatItsKindCanHave) {
   Trial trial;
   trial.model.widths = {784, 10};
   trial.optimizer.kind = OptimizerKind::kMomentum;
-  const Config config = ConfigOfTrial(search, trial, {});
+  const Config config = ConfigOfTrial(search, trial, 0.2);
   EXPECT_EQ(config.compile.kernels, Kernels::kLoops);
   EXPECT_EQ(config.compile.dispatch, Dispatch::kAuto);
   EXPECT_EQ(config.compile.cuda.tier, search.compile.cuda.tier);
@@ -160,7 +156,7 @@ TEST(SearchFlagsTest, TheShuffleSeedIsSaidWhereTrainWouldTakeAnother) {
   trial.model.widths = {784, 10};
   trial.seed = 2;
   const Config search = Parsed("--seeds 2");
-  EXPECT_THAT(TrainCommandLine(ConfigOfTrial(search, trial, {}), ""),
+  EXPECT_THAT(TrainCommandLine(ConfigOfTrial(search, trial, 0.2), ""),
               HasSubstr("--seed 2 --shuffle-seed 1 "));
 }
 

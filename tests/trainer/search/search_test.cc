@@ -158,6 +158,15 @@ TEST_F(SearchTest, TheBestTrialsWeightsAreThoseOfItsLastEpoch) {
   EXPECT_EQ(WeightOf(models_.best()), 103);
 }
 
+TEST_F(SearchTest, AnInterruptIsHeardWhileTrialsAreAdded) {
+  options_.parallel = 3;
+  CountingWatcher watcher(0);
+  const SearchOutcome outcome = Run(Trials(3), watcher);
+  EXPECT_THAT(engine_.added, ElementsAre(0));
+  EXPECT_THAT(engine_.waves, IsEmpty());
+  EXPECT_EQ(outcome.ended, "interrupted");
+}
+
 TEST_F(SearchTest, SaysWhatTheBestIsBestIn) {
   options_.metric = SearchMetric::kAccuracy;
   EXPECT_TRUE(Run(1).by_accuracy);
