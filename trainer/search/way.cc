@@ -27,6 +27,7 @@ constexpr int64_t kUsualL2Bytes = 1 << 20;  // where the system does not say
 struct Timed {
   Way way;
   ProgramSet* set = nullptr;
+  int64_t trials = 0;
   int64_t bundles_wanted = 0;  // as many programs are of use later
   std::vector<ProgramSet::Lease> programs;
   std::vector<std::unique_ptr<TrialState>> copies;
@@ -56,6 +57,7 @@ absl::StatusOr<Timed> Prepare(const WayTiming& timing, const Way& way,
   ASSIGN_OR_RETURN(timed.set,
                    timing.pool.Get(trials[0]->trial, sizes[0], way.sparse));
   if (!to_time) return timed;
+  timed.trials = std::ssize(trials);
   timed.bundles_wanted = std::ssize(sizes);
   const int64_t busy =
       timing.alone ? std::min<int64_t>(workers, std::ssize(sizes)) : workers;
@@ -109,12 +111,17 @@ absl::StatusOr<double> TimeRound(const WayTiming& timing, Timed& timed) {
                         timing.round_us);
   });
   double steps_per_us = 0;  // of one model, by all workers
+  double slowest = 0;
   for (size_t b = 0; b < us.size(); ++b) {
     RETURN_IF_ERROR(us[b].status());
     timed.set->step_us = *us[b];
+    slowest = std::max(slowest, *us[b]);
     steps_per_us += static_cast<double>(timed.bundles[b].models()) / *us[b];
   }
-  return 1 / steps_per_us;
+  // With a bundle to a worker all wait for the largest; else they take turns.
+  return timing.alone && timed.bundles_wanted <= timing.team.workers()
+             ? slowest / static_cast<double>(timed.trials)
+             : 1 / steps_per_us;
 }
 
 const char* NameOfWay(const Way& way) {
