@@ -65,8 +65,7 @@ absl::StatusOr<TensorMap> RunExecutable(Executable& executable,
   for (const Output& out : graph.outputs()) {
     const auto& from = out.kind == Output::kUpdate ? leaves : results;
     CHECK(out.value.type().dtype == DType::kF32);
-    values[out.name] =
-        LoadF32(from.at(out.name), Elements(out.value.type()));
+    values[out.name] = LoadF32(from.at(out.name), Elements(out.value.type()));
   }
   return values;
 }

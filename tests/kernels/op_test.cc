@@ -55,8 +55,7 @@ TEST(OpTest, EveryOpButLeavesHasACase) {
   ForEachOpCase([&](const OpCase& c) { seen.insert(c.op); });
   for (const OpDef& def : AllOps()) {
     if (def.Has(kLeaf) || def.kind == OpKind::kConstant ||
-        def.kind == OpKind::kExchange ||
-        def.kind == OpKind::kBroadcastModels) {
+        def.kind == OpKind::kExchange || def.kind == OpKind::kBroadcastModels) {
       continue;
     }
     EXPECT_TRUE(seen.count(def.kind)) << def.name;
