@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/interleaved_update.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/update-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
@@ -42,9 +42,9 @@ void InterleavedSgd(const float* w, const float* dw, const float* lr,
                     const float* weight_decay, float* w_out,
                     const InterleavedRange& range) {
   ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
-    const V wi = lanes.Load(w + i);
-    const V g = hn::MulAdd(Repeated(weight_decay, k), wi, lanes.Load(dw + i));
-    lanes.Store(hn::NegMulAdd(Repeated(lr, k), g, wi), w_out + i);
+    lanes.Store(SgdOf(lanes.Load(w + i), lanes.Load(dw + i), Repeated(lr, k),
+                      Repeated(weight_decay, k)),
+                w_out + i);
   });
 }
 
@@ -52,18 +52,15 @@ void InterleavedMomentum(const float* w, const float* dw, const float* v,
                          const InterleavedMomentumArgs& args, float* w_out,
                          float* v_out, const InterleavedRange& range) {
   ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
-    const V momentum = Repeated(args.momentum, k);
-    const V wi = lanes.Load(w + i);
-    const V decay = Repeated(args.weight_decay, k);
-    const V g = hn::MulAdd(decay, wi, lanes.Load(dw + i));
-    const V vi = hn::MulAdd(momentum, lanes.Load(v + i), g);
-    const V step = args.nesterov ? hn::MulAdd(momentum, vi, g) : vi;
-    lanes.Store(hn::NegMulAdd(Repeated(args.lr, k), step, wi), w_out + i);
+    V vi = lanes.Load(v + i);
+    const V wi = MomentumOf(lanes.Load(w + i), lanes.Load(dw + i), vi,
+                            Repeated(args.lr, k), Repeated(args.momentum, k),
+                            Repeated(args.weight_decay, k), args.nesterov);
+    lanes.Store(wi, w_out + i);
     lanes.Store(vi, v_out + i);
   });
 }
 
-// The formula's source is at AdamUpdate.
 void InterleavedAdam(const float* w, const float* dw, const float* m,
                      const float* v, const Adam& options,
                      const InterleavedAdamArgs& args, float* w_out,
@@ -72,19 +69,18 @@ void InterleavedAdam(const float* w, const float* dw, const float* m,
   const auto set = [](double x)
                        HWY_ATTR { return hn::Set(D(), static_cast<float>(x)); };
   const double beta1 = options.beta1, beta2 = options.beta2;
-  const V b1 = set(beta1), b2 = set(beta2);
-  const V a1 = set(1 - beta1), a2 = set(1 - beta2);
-  const V correction = set(1 / (1 - std::pow(beta2, double{options.step})));
-  const V epsilon = hn::Set(D(), options.epsilon);
+  const AdamBetas betas = {set(beta1),
+                           set(1 - beta1),
+                           set(beta2),
+                           set(1 - beta2),
+                           set(1 / (1 - std::pow(beta2, double{options.step}))),
+                           hn::Set(D(), options.epsilon)};
   ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
-    const V wi = lanes.Load(w + i);
-    const V g = hn::MulAdd(Repeated(args.l2, k), wi, lanes.Load(dw + i));
-    const V mi = hn::MulAdd(b1, lanes.Load(m + i), hn::Mul(a1, g));
-    const V vi = hn::MulAdd(b2, lanes.Load(v + i), hn::Mul(a2, hn::Mul(g, g)));
-    const V scale = hn::Add(hn::Sqrt(hn::Mul(vi, correction)), epsilon);
-    const V move = hn::Div(hn::Mul(Repeated(args.rate, k), mi), scale);
-    const V shrunk = hn::MulAdd(Repeated(args.shrink, k), wi, move);
-    lanes.Store(hn::Sub(wi, shrunk), w_out + i);
+    V mi = lanes.Load(m + i), vi = lanes.Load(v + i);
+    const V wi = AdamOf(lanes.Load(w + i), lanes.Load(dw + i), mi, vi, betas,
+                        Repeated(args.rate, k), Repeated(args.l2, k),
+                        Repeated(args.shrink, k));
+    lanes.Store(wi, w_out + i);
     lanes.Store(mi, m_out + i);
     lanes.Store(vi, v_out + i);
   });
