@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "absl/strings/string_view.h"
 
 namespace onestep {
 
@@ -23,11 +22,11 @@ class Vocabulary {
   void Reserve(int64_t size, int64_t bytes);
   // Gives `word` the next id. REQUIRES: count is not above the last one's;
   // there is no index yet.
-  void Add(absl::string_view word, int64_t count);
+  void Add(std::string_view word, int64_t count);
 
   int32_t size() const { return static_cast<int32_t>(counts_.size()); }
   // Valid as long as the vocabulary.
-  absl::string_view word(int32_t id) const {
+  std::string_view word(int32_t id) const {
     return {words_.data() + ends_[id],
             static_cast<size_t>(ends_[id + 1] - ends_[id])};
   }
@@ -36,13 +35,14 @@ class Vocabulary {
   std::span<const int64_t> counts() const { return counts_; }
   // Tokens of the text that are one of these words: the sum of the counts.
   int64_t total() const { return total_; }
-  // Bytes of all words.
-  int64_t word_bytes() const { return static_cast<int64_t>(words_.size()); }
+  // The bytes of all words, and where in them each word ends.
+  const std::string& words() const { return words_; }
+  std::span<const int64_t> ends() const { return std::span(ends_).subspan(1); }
 
   // What Find needs: 8 bytes a word.
   void BuildIndex();
   // The word's id; -1: there is none. REQUIRES: BuildIndex was called.
-  int32_t Find(absl::string_view word) const;
+  int32_t Find(std::string_view word) const;
 
  private:
   std::string words_;                // one behind the other
