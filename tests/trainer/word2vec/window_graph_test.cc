@@ -19,6 +19,9 @@
 namespace onestep {
 namespace {
 
+using testing::ElementsAre;
+using testing::IsEmpty;
+
 // Rows are named more than once, and the last context and output are masked.
 TensorMap RandomBindings(const Graph& graph, bool exact) {
   std::mt19937 random(7);
@@ -126,9 +129,10 @@ TEST_P(WindowGraphTest, EveryWayToRunItGivesTheReferencesUpdate) {
     ASSERT_OK_AND_ASSIGN(const Graph graph, BuildWindowStep(spec));
     const TensorMap bindings = RandomBindings(graph, /*exact=*/false);
     ASSERT_OK_AND_ASSIGN(const TensorMap want, Evaluate(graph, bindings));
-    CompileOptions fused, textbook;
+    CompileOptions fused, sparse, textbook;
+    sparse.disabled_passes = {"fuse-sparse-window"};
     textbook.fuse = false;
-    for (const CompileOptions& options : {fused, textbook}) {
+    for (const CompileOptions& options : {fused, sparse, textbook}) {
       ASSERT_OK_AND_ASSIGN(const TensorMap got,
                            RunOn(graph, bindings, options));
       ASSERT_EQ(got.size(), 3u);
@@ -137,6 +141,47 @@ TEST_P(WindowGraphTest, EveryWayToRunItGivesTheReferencesUpdate) {
         EXPECT_LE(Nmse(got.at(name), values), 1e-12) << name << " " << size;
       }
     }
+  }
+}
+
+// By the names of its ops, each once.
+std::vector<std::string> OpsOf(const Graph& graph) {
+  std::vector<std::string> ops;
+  for (const auto& node : graph.nodes()) {
+    if (!node->def().Has(kLeaf)) ops.push_back(node->def().name);
+  }
+  std::sort(ops.begin(), ops.end());
+  ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
+  return ops;
+}
+
+TEST_P(WindowGraphTest, ThePassesMakeAStepOneOp) {
+  ASSERT_OK_AND_ASSIGN(const Graph graph,
+                       BuildWindowStep(SpecOf(cbow(), hs())));
+  ASSERT_OK_AND_ASSIGN(const Compiled compiled, Compile(graph.Clone(), {}));
+  EXPECT_THAT(OpsOf(compiled.graph), ElementsAre(cbow() ? "cbow_window"
+                                                 : hs() ? "hs_window"
+                                                        : "sgns_window"));
+  for (const PassRecord& pass : compiled.passes) {
+    EXPECT_THAT(pass.refusals, IsEmpty()) << pass.name;
+  }
+}
+
+TEST_P(WindowGraphTest, WithoutTheWholeWindowTablesAreStillOnlyTouchedByRows) {
+  ASSERT_OK_AND_ASSIGN(const Graph graph,
+                       BuildWindowStep(SpecOf(cbow(), hs())));
+  CompileOptions options;
+  options.disabled_passes = {"fuse-sparse-window"};
+  ASSERT_OK_AND_ASSIGN(const Compiled compiled,
+                       Compile(graph.Clone(), options));
+  std::vector<std::string> ops = OpsOf(compiled.graph);
+  if (cbow()) ops.erase(ops.begin() + 1);  // the constant mask
+  EXPECT_THAT(ops,
+              ElementsAre("block_matmul", "gather_rows", "mul_scalar",
+                          "scatter_add", "sigmoid_bce", "sigmoid_bce_grad"));
+  for (const StepInfo& step : compiled.executable->steps()) {
+    EXPECT_NE(step.op, "copy");
+    EXPECT_TRUE(step.op != "scatter_add" || step.in_place);
   }
 }
 
