@@ -1,93 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/lower/loop_lowering.h"
-#include "kernels/reference.h"
+#include "kernels/cpu/window.h"
+#include "kernels/probe.h"
 
 namespace onestep {
 namespace {
 
-using Tensor = std::vector<double>;
+class WindowLowering : public LoopLowering {
+ public:
+  WindowLowering(const LowerContext& context, Node& node)
+      : LoopLowering(context, node),
+        cbow_(node.kind == OpKind::kCbowWindow),
+        outputs_(cbow_ ? 5 : 4),
+        lr_(static_cast<int>(node.operands.size()) - 1) {}
 
-Tensor Doubles(const float* x, int64_t n) { return Tensor(x, x + n); }
+  LoweredStep Run() {
+    const auto run = cbow_ ? cpu::CbowWindows : cpu::SkipGramWindows;
+    LoweredStep step;
+    step.implementation = absl::StrCat("cpu ", CpuIsa());
+    step.call = [run, args = Args()] { run(args(), 1); };
+    step.repeat = [run, args = Args(), chain = &context_.chain, dense = Dense(),
+                   lr = Slot(node_.operands[lr_]),
+                   loss = Slot(node_.result(0))](int64_t n) {
+      for (const auto& [slot, bytes] : dense) {
+        if (chain->stride_bytes(slot) != bytes) n = 1;
+      }
+      cpu::WindowArgs steps = args();
+      steps.lr_stride = chain->stride_bytes(lr) / 4;
+      steps.loss_stride = chain->stride_bytes(loss) / 4;
+      run(steps, n);
+      return n;
+    };
+    return step;
+  }
 
-// The rows of a table that a step names, each once: a table of their own.
-struct NamedRows {
-  NamedRows(const float* from, const int32_t* rows, int64_t n, int64_t cols)
-      : rows(rows), n(n), cols(cols), table(n * cols), names(n) {
-    for (int64_t i = 0; i < n; ++i) {
-      names[i] = std::find(rows, rows + i, rows[i]) - rows;
-      std::copy_n(from + rows[i] * cols, cols, table.data() + i * cols);
+ private:
+  int Slot(Value value) const { return context_.plan.SlotOf(value); }
+
+  // What differs from step to step, and its bytes, for a call that makes many:
+  // there the steps' values have to follow each other.
+  std::vector<std::pair<int, int64_t>> Dense() const {
+    std::vector<std::pair<int, int64_t>> dense;
+    for (int i = 2; i < lr_; ++i) {
+      const Value operand = node_.operands[i];
+      dense.push_back({Slot(operand), operand.type().bytes()});
     }
+    return dense;
   }
-  void Put(float* to) const {
-    for (int64_t i = 0; i < n; ++i) {
-      if (names[i] != static_cast<double>(i)) continue;
-      std::copy_n(table.data() + i * cols, cols, to + rows[i] * cols);
-    }
+
+  // A function that gives the kernel's arguments for the step at hand.
+  std::function<cpu::WindowArgs()> Args() const {
+    const bool labelled = lr_ == outputs_ + 3;
+    cpu::WindowArgs shape = {};
+    shape.cols = Cols(out_[1]);
+    shape.num_contexts = in_[2].num_elements();
+    shape.num_outputs = in_[outputs_].num_elements();
+    if (!labelled) shape.positives = node_.as<PositivesAttrs>().positives;
+    context_.chain.RequestScratch(cpu::WindowScratchBytes(
+        shape.num_contexts, shape.num_outputs, shape.cols));
+    return [shape, in = In(0), out = In(1), contexts = In<int32_t>(2),
+            mask = In(3), spread = cbow_ ? In(4) : nullptr,
+            outputs = In<int32_t>(outputs_), weights = In(outputs_ + 1),
+            labels = labelled ? In(outputs_ + 2) : nullptr, lr = In(lr_),
+            loss = Out(0), new_in = Out(1), new_out = Out(2),
+            in_bytes = out_[1].bytes(), out_bytes = out_[2].bytes(),
+            scratch = Scratch()] {
+      if (*new_in != *in) std::memcpy(*new_in, *in, in_bytes);
+      if (*new_out != *out) std::memcpy(*new_out, *out, out_bytes);
+      cpu::WindowArgs args = shape;
+      args.in = *new_in;
+      args.out = *new_out;
+      args.contexts = *contexts;
+      args.mask = *mask;
+      if (spread != nullptr) args.spread = *spread;
+      args.outputs = *outputs;
+      args.weights = *weights;
+      if (labels != nullptr) args.labels = *labels;
+      args.lr = *lr;
+      args.loss = *loss;
+      args.scratch = *scratch;
+      return args;
+    };
   }
-  const int32_t* rows;
-  int64_t n, cols;
-  Tensor table, names;
+
+  const bool cbow_;
+  const int outputs_, lr_;  // operands
 };
 
 }  // namespace
 
 absl::StatusOr<LoweredStep> LowerWindow(const LowerContext& context,
                                         Node& node) {
-  const auto in = [&](int i) {
-    return context.Address<float>(node.operands[i]);
-  };
-  const auto size = [&](int i) {
-    return node.operands[i].type().num_elements();
-  };
-  const bool cbow = node.kind == OpKind::kCbowWindow;
-  const int outputs = cbow ? 5 : 4;
-  const int last = static_cast<int>(node.operands.size()) - 1;
-  reference::WindowArgs shape = {};
-  shape.cols = node.types[1].dims[1];
-  shape.num_contexts = shape.in_rows = size(2);
-  shape.num_outputs = shape.out_rows = size(outputs);
-  const bool labels = last == outputs + 3;
-  if (!labels) shape.positives = node.as<PositivesAttrs>().positives;
-  LoweredStep step;
-  step.implementation = "reference";
-  step.call =
-      [=, table_in = in(0), table_out = in(1), mask = in(3), spread = in(4),
-       weights = in(outputs + 1), y = labels ? in(outputs + 2) : nullptr,
-       lr = in(last), contexts = context.Address<int32_t>(node.operands[2]),
-       names = context.Address<int32_t>(node.operands[outputs]),
-       loss = context.Address<float>(node.result(0)),
-       new_in = context.Address<float>(node.result(1)),
-       new_out = context.Address<float>(node.result(2)),
-       in_bytes = node.types[1].bytes(), out_bytes = node.types[2].bytes()] {
-        const int64_t c = shape.num_contexts, n = shape.num_outputs;
-        NamedRows x(*table_in, *contexts, c, shape.cols);
-        NamedRows o(*table_out, *names, n, shape.cols);
-        if (*new_in != *table_in) std::memcpy(*new_in, *table_in, in_bytes);
-        if (*new_out != *table_out)
-          std::memcpy(*new_out, *table_out, out_bytes);
-        const Tensor m = Doubles(*mask, c), w = Doubles(*weights, n);
-        const Tensor s = cbow ? Doubles(*spread, c) : Tensor();
-        const Tensor labels_of = y != nullptr ? Doubles(*y, n) : Tensor();
-        reference::WindowArgs args = shape;
-        args.in = x.table.data();
-        args.out = o.table.data();
-        args.contexts = x.names.data();
-        args.outputs = o.names.data();
-        (cbow ? args.mean : args.mask) = m.data();
-        args.spread = s.data();
-        args.weights = w.data();
-        if (y != nullptr) args.labels = labels_of.data();
-        args.lr = **lr;
-        **loss = static_cast<float>(
-            reference::Window(args, x.table.data(), o.table.data()));
-        x.Put(*new_in);
-        o.Put(*new_out);
-      };
-  return step;
+  return WindowLowering(context, node).Run();
 }
 
 }  // namespace onestep

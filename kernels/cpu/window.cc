@@ -390,8 +390,10 @@ HWY_INLINE V Coefficients(const float* masks, const float* weights,
     const V e = ExpOfNonPositive(hn::Neg(hn::Abs(z)));
     const V p = hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e));
     const V sigmoid = hn::IfThenElse(hn::Lt(z, hn::Zero(d)), hn::Mul(e, p), p);
-    const V softplus = hn::Add(Relu(z), Log1p(e));
-    loss = hn::Add(loss, hn::MulSub(weight, softplus, hn::Mul(target, z)));
+    // weight softplus(z) - target z, in which nothing cancels.
+    const V above = hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), weight);
+    const V linear = hn::Mul(hn::Sub(above, target), z);
+    loss = hn::Add(loss, hn::MulAdd(weight, Log1p(e), linear));
     hn::StoreU(hn::Mul(lr, hn::NegMulAdd(weight, sigmoid, target)), d,
                tile + i);
   }
