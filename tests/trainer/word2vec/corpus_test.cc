@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/data/random.h"
+#include "trainer/word2vec/tokenize.h"
 
 namespace onestep {
 namespace {
@@ -217,16 +219,36 @@ TEST_F(CorpusTest, ReadsATextThatFillsItsLastPage) {
   }
 }
 
+TEST(TokenizeTest, FindsSeparatorsInEachPlaceBesideAnyByte) {
+  for (int c = 0; c < 256; ++c) {
+    for (const uint64_t beside : {0x00, 0x08, 0x20, 0x7f, 0x80, 0xff}) {
+      for (int bits = 0; bits < 64; bits += 8) {
+        const uint64_t bytes =
+            (beside * 0x0101010101010101 & ~(uint64_t{0xff} << bits)) |
+            static_cast<uint64_t>(c) << bits;
+        ASSERT_EQ(Separators(bytes) >> bits & 0xff,
+                  IsSeparator(static_cast<char>(c)) ? 0x80u : 0u)
+            << c << " beside " << beside;
+      }
+    }
+  }
+}
+
 TEST_F(CorpusTest, AgreesWithTheDefinitionOnRandomBytes) {
   Random random(1);
+  std::string all(256, '\0');
+  std::iota(all.begin(), all.end(), '\0');
   // Words of few letters repeat; the separators are frequent or rare.
   const std::vector<std::string> alphabets = {
-      std::string("ab \n"), std::string("a\0\n \t\v\f\r", 8),
-      std::string("aaaaaaaabbbbbbbbccccccc\n "), std::string("\n"),
+      all,
+      std::string("ab \n"),
+      std::string("a\0\n \t\v\f\r", 8),
+      std::string("aaaaaaaabbbbbbbbccccccc\n "),
+      std::string("\n"),
       std::string("abcdefghijklmnopqrstuvwxyz\x80\xff\x89\xa0\x8d       \n")};
   for (int i = 0; i < 300; ++i) {
     const std::string& alphabet = alphabets[i % alphabets.size()];
-    std::string text(random.Below(i % 7 == 0 ? 3000 : 40), 'x');
+    std::string text(random.Below(i % 7 == 0 ? 3000 : 60), 'x');
     for (char& c : text) c = alphabet[random.Below(alphabet.size())];
     CorpusOptions options;
     options.min_count = 1 + random.Below(3);
