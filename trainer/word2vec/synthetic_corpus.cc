@@ -92,7 +92,7 @@ class Writer {
   // others is near it only, and takes training to tell from the topic's.
   int Token(std::string* text) {
     const double kind = random_.Uniform();
-    if (kind < 0.35) {
+    if (kind < 0.25) {
       absl::StrAppend(text, "b", background_.Draw(&random_), " ");
     } else if (kind < 0.55) {
       absl::StrAppend(text, "q", inflection_, "_", Below(kCues, &random_), " ");
