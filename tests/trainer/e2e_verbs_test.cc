@@ -134,13 +134,16 @@ TEST_F(E2eVerbsTest, TeamsSpinBrieflyUnlessToldHowToWait) {
 TEST_F(E2eVerbsTest, InfoNamesMachineLibrariesAndDevices) {
   const CliResult text = Run({"info"});
   EXPECT_EQ(text.code, 0);
-  EXPECT_THAT(text.out, AllOf(HasSubstr("\n  isa "), HasSubstr("\n  oneDNN "),
-                              HasSubstr("\ngpus ")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("\n  isa "), HasSubstr("\n  oneDNN "),
+                    HasSubstr("\ngpus "), HasSubstr("\ncore_latency ")));
   const json info = json::parse(Run({"info", "--json"}).out);
   EXPECT_GE(info.at("cpu").at("default_threads"), 1);
   EXPECT_GE(info["cpu"].at("physical_cores"), 1);
   EXPECT_TRUE(info.at("libraries").contains("oneDNN"));
   EXPECT_EQ(info.at("gpus").empty(), info.contains("no_gpu_because"));
+  EXPECT_EQ(info.at("core_latency").is_null(),
+            info["cpu"].at("affinity_cpus") < 2);
 }
 
 TEST_F(E2eVerbsTest, ProbeMeasuresTheGpuOrSaysWhyThereIsNone) {

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/core_latency.h"
+#include "runtime/cpu_info.h"
 #include "trainer/commands/commands.h"
 #include "trainer/machine_info.h"
 
@@ -37,10 +39,22 @@ void AppendText(const std::string& key, const Json& value, std::string* text) {
   absl::StrAppendFormat(text, "%-18s %s\n", key, shown);
 }
 
+// Of all CPUs; null where there is one.
+Json CoreLatencyJson(bool numbers) {
+  const auto latency =
+      MeasureCoreLatency(static_cast<int>(AffinityCpus().size()));
+  if (!latency.ok()) return nullptr;
+  if (!numbers) return ToString(*latency);
+  return {{"cpus", {latency->from, latency->to}},
+          {"ns", latency->ns},
+          {"far", latency->far()}};
+}
+
 }  // namespace
 
 absl::Status RunInfo(const Config& config, Console& console) {
-  const Json json = MachineInfo();
+  Json json = MachineInfo();
+  json["core_latency"] = CoreLatencyJson(config.json);
   if (config.json) {
     console.Print(absl::StrCat(json.dump(2), "\n"));
     return absl::OkStatus();

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far apart cores are: what threads that write the same rows pay for it.
+#ifndef ONESTEP_RUNTIME_CORE_LATENCY_H_
+#define ONESTEP_RUNTIME_CORE_LATENCY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace onestep {
+
+struct CoreLatency {
+  int from = 0, to = 0;  // CPUs
+  double ns = 0;         // in which a cache line that one wrote is the other's
+
+  // Cores of one L3 are seen at 20 to 50 ns, those of two at 100 to 250.
+  bool far() const { return ns > 100; }
+};
+
+// The longest of those between the first and each other of the CPUs on which
+// `threads` threads run best: of the calling thread's, one per core first. The
+// median of many round trips, which takes some milliseconds. A virtual machine
+// may be moved, so that it holds for a moment only. FailedPrecondition when
+// those are fewer than two.
+absl::StatusOr<CoreLatency> MeasureCoreLatency(int threads);
+
+// "cores 0 and 1: 38 ns, near"
+std::string ToString(const CoreLatency& latency);
+
+}  // namespace onestep
+
+#endif  // ONESTEP_RUNTIME_CORE_LATENCY_H_
