@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bench/word2vec_bench and bench/word2vec_quality run, each in a process.
+
+A run trains on a corpus and tells the words a second of training alone: its
+own seconds without the vocabulary, for the corpus's own number of words.
+"""
+import dataclasses
+import lzma
+import pathlib
+import sys
+import tempfile
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent / "peers"))
+import approaches  # noqa: E402
+from approaches import Failed, run_json  # noqa: E402
+
+PYTHON = approaches.PEERS / ".venv-word2vec" / "bin" / "python"
+BUILT = approaches.ROOT / "build" / "release" / "bench"
+
+# Of both; those of word2vec itself.
+SETTINGS = {"size": 100, "window": 5, "negative": 5, "sample": 1e-3,
+            "min-count": 5}
+OURS = {"skip-gram": (), "cbow": ("--cbow", 1),
+        "hs": ("--hs", "--negative", 0),
+        "cbow-hs": ("--cbow", 1, "--hs", "--negative", 0)}
+
+
+def flags_of(settings):
+    return [word for name, value in settings.items()
+            for word in (f"--{name}", value)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    name: str
+    path: pathlib.Path
+    words: int
+
+
+def prepare(path, most_words, folder):
+    """A plain copy of a text, or of its first lines with so many words."""
+    path = pathlib.Path(path)
+    opened = lzma.open if path.suffix == ".xz" else open
+    words, copy = 0, pathlib.Path(folder, "corpus.txt")
+    with opened(path, "rb") as text, open(copy, "wb") as out:
+        for line in text:
+            words += len(line.split())
+            out.write(line)
+            if most_words and words >= most_words:
+                break
+    return Corpus(path.name.removesuffix(".xz"), copy, words)
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    name: str
+    model: str
+    threads: int = 1
+    flags: tuple = ()  # of ours
+    reader: str = ""  # of gensim; "": ours
+
+    def train(self, trainer, corpus, epochs, seed, out, more=()):
+        """What the run prints; ours also writes vectors to folder `out`."""
+        common = [corpus.path, *flags_of(SETTINGS), "--epochs", epochs,
+                  "--seed", seed]
+        if self.reader:
+            return gensim("train", *common, "--model", self.model, "--reader",
+                          self.reader, "--workers", self.threads, *more)
+        # Flags given later win: a model of its own takes no negatives.
+        return run_json([trainer, "word2vec", *common, "--threads",
+                         self.threads, "--out", out, "--json",
+                         *OURS[self.model], *self.flags, *more])
+
+    def words_per_s(self, trainer, corpus, epochs, seed):
+        with tempfile.TemporaryDirectory() as out:
+            result = self.train(trainer, corpus, epochs, seed,
+                                pathlib.Path(out, "model"))
+        want = corpus.words * epochs
+        if result["words"] != want:
+            raise Failed(f"want {want} words trained, got {result['words']}")
+        return want / result["seconds"]
+
+
+def gensim(*words):
+    if not PYTHON.exists():
+        raise Failed(f"{PYTHON}: not there; run bench/peers/install.sh "
+                     "--word2vec")
+    return run_json([PYTHON, FOLDER / "gensim_peer.py", *words])
+
+
+def ours(name, model, threads=1, *flags):
+    return Way(name, model, threads, flags)
+
+
+def peer(model, reader, threads=1):
+    suffix = f"-{threads}" if threads > 1 else ""
+    return Way(f"gensim-{model}-{reader}{suffix}", model, threads, (), reader)
+
+
+# In the order of a round: ours and gensim in turn.
+WAYS = {way.name: way for way in (
+    ours("shared", "skip-gram", 1, "--negatives", "shared"),
+    peer("skip-gram", "file"),
+    ours("exact", "skip-gram", 1, "--negatives", "exact"),
+    peer("skip-gram", "iterator"),
+    ours("cbow", "cbow"),
+    peer("cbow", "file"), peer("cbow", "iterator"),
+    ours("hs", "hs"),
+    peer("hs", "file"), peer("hs", "iterator"),
+    ours("cbow-hs", "cbow-hs"),
+    peer("cbow-hs", "file"), peer("cbow-hs", "iterator"),
+    ours("shared-2", "skip-gram", 2, "--negatives", "shared"),
+    peer("skip-gram", "file", 2),
+    ours("exact-2", "skip-gram", 2, "--negatives", "exact"),
+    peer("skip-gram", "iterator", 2))}
+
+
+def core_latency(trainer):
+    """{"cpus", "ns", "far"} of now; None where there is one CPU."""
+    return run_json([trainer, "info", "--json"])["core_latency"]
