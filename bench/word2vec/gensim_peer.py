@@ -61,6 +61,7 @@ def parse_flags():
     files.add_argument("--folder", required=True, type=pathlib.Path)
     files.add_argument("--against", nargs="*", default=[], metavar="FILE",
                        help="others that hold the same, by their bits")
+    verbs.add_parser("versions")
     return parser.parse_args()
 
 
@@ -170,7 +171,7 @@ def main():
         result |= train(flags)
     elif flags.verb == "files":
         result |= files(flags)
-    else:
+    elif flags.verb == "score":
         result |= score(load(flags.vectors), flags)
     print(json.dumps(result))
 

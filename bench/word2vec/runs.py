@@ -19,16 +19,10 @@ PYTHON = approaches.PEERS / ".venv-word2vec" / "bin" / "python"
 BUILT = approaches.ROOT / "build" / "release" / "bench"
 
 # Of both; those of word2vec itself.
-SETTINGS = {"size": 100, "window": 5, "negative": 5, "sample": 1e-3,
-            "min-count": 5}
-OURS = {"skip-gram": (), "cbow": ("--cbow", 1),
-        "hs": ("--hs", "--negative", 0),
-        "cbow-hs": ("--cbow", 1, "--hs", "--negative", 0)}
-
-
-def flags_of(settings):
-    return [word for name, value in settings.items()
-            for word in (f"--{name}", value)]
+SETTINGS = ("--size", 100, "--window", 5, "--sample", 1e-3, "--min-count", 5)
+NEGATIVE = ("--negative", 5)
+MODELS = {"skip-gram": NEGATIVE, "cbow": ("--cbow", 1, *NEGATIVE),
+          "hs": ("--hs",), "cbow-hs": ("--cbow", 1, "--hs")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,15 +56,14 @@ class Way:
 
     def train(self, trainer, corpus, epochs, seed, out, more=()):
         """What the run prints; ours also writes vectors to folder `out`."""
-        common = [corpus.path, *flags_of(SETTINGS), "--epochs", epochs,
-                  "--seed", seed]
+        common = [corpus.path, *SETTINGS, "--epochs", epochs, "--seed", seed]
         if self.reader:
-            return gensim("train", *common, "--model", self.model, "--reader",
-                          self.reader, "--workers", self.threads, *more)
-        # Flags given later win: a model of its own takes no negatives.
-        return run_json([trainer, "word2vec", *common, "--threads",
-                         self.threads, "--out", out, "--json",
-                         *OURS[self.model], *self.flags, *more])
+            return gensim("train", *common, *NEGATIVE, "--model", self.model,
+                          "--reader", self.reader, "--workers", self.threads,
+                          *more)
+        return run_json([trainer, "word2vec", *common, *MODELS[self.model],
+                         *self.flags, "--threads", self.threads, "--out", out,
+                         "--json", *more])
 
     def words_per_s(self, trainer, corpus, epochs, seed):
         with tempfile.TemporaryDirectory() as out:
