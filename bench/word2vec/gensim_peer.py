@@ -61,7 +61,7 @@ def parse_flags():
     files.add_argument("--folder", required=True, type=pathlib.Path)
     files.add_argument("--against", nargs="*", default=[], metavar="FILE",
                        help="others that hold the same, by their bits")
-    verbs.add_parser("versions")
+    verbs.add_parser("versions", help="of libraries; and gensim's own tests")
     return parser.parse_args()
 
 
@@ -173,6 +173,9 @@ def main():
         result |= files(flags)
     elif flags.verb == "score":
         result |= score(load(flags.vectors), flags)
+    else:
+        result |= {"pairs": ",".join(map(datapath, PAIRS.split(","))),
+                   "questions": datapath(QUESTIONS)}
     print(json.dumps(result))
 
 

@@ -13,10 +13,9 @@ import tempfile
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent / "peers"))
 import approaches  # noqa: E402
-from approaches import Failed, run_json  # noqa: E402
+from approaches import Failed, run_json, run_text  # noqa: E402
 
-PYTHON = approaches.PEERS / ".venv-word2vec" / "bin" / "python"
-BUILT = approaches.ROOT / "build" / "release" / "bench"
+VENV = approaches.PEERS / ".venv-word2vec"
 
 # Of both; those of word2vec itself.
 SETTINGS = ("--size", 100, "--window", 5, "--sample", 1e-3, "--min-count", 5)
@@ -46,6 +45,44 @@ def prepare(path, most_words, folder):
     return Corpus(path.name.removesuffix(".xz"), copy, words)
 
 
+class Programs:
+    """What is run. Failed says why one gave no result."""
+
+    def __init__(self, flags):
+        self.trainer, self.tools = flags.trainer, flags.tools
+        self.python = flags.python
+
+    @staticmethod
+    def add_flags(parser):
+        parser.add_argument("--trainer", default=approaches.TRAINER,
+                            metavar="PATH")
+        parser.add_argument("--tools", type=pathlib.Path, metavar="DIR",
+                            default=approaches.ROOT / "build/release/bench",
+                            help="where word2vec_files and others are")
+        parser.add_argument("--python", type=pathlib.Path, metavar="PATH",
+                            default=VENV / "bin" / "python",
+                            help="that has gensim")
+
+    def ours(self, *words):
+        return run_json([self.trainer, *words])
+
+    def files(self, *words):
+        return run_json([self.tools / "word2vec_files", *words])
+
+    def write_synthetic(self, *words):
+        run_text([self.tools / "word2vec_synthetic", *words])
+
+    def gensim(self, *words):
+        if not self.python.exists():
+            raise Failed(f"{self.python}: not there; run "
+                         "bench/peers/install.sh --word2vec")
+        return run_json([self.python, FOLDER / "gensim_peer.py", *words])
+
+    def core_latency(self):
+        """{"cpus", "ns", "far"} of now; None where there is one CPU."""
+        return self.ours("info", "--json")["core_latency"]
+
+
 @dataclasses.dataclass(frozen=True)
 class Way:
     name: str
@@ -54,32 +91,30 @@ class Way:
     flags: tuple = ()  # of ours
     reader: str = ""  # of gensim; "": ours
 
-    def train(self, trainer, corpus, epochs, seed, out, more=()):
-        """What the run prints; ours also writes vectors to folder `out`."""
+    def train(self, programs, corpus, epochs, seed, out, more=()):
+        """What the run prints; ours writes its vectors to folder `out`."""
         common = [corpus.path, *SETTINGS, "--epochs", epochs, "--seed", seed]
         if self.reader:
-            return gensim("train", *common, *NEGATIVE, "--model", self.model,
-                          "--reader", self.reader, "--workers", self.threads,
-                          *more)
-        return run_json([trainer, "word2vec", *common, *MODELS[self.model],
-                         *self.flags, "--threads", self.threads, "--out", out,
-                         "--json", *more])
+            return programs.gensim(
+                "train", *common, *NEGATIVE, "--model", self.model, "--reader",
+                self.reader, "--workers", self.threads, *more)
+        return programs.ours(
+            "word2vec", *common, *MODELS[self.model], *self.flags, "--threads",
+            self.threads, "--out", out, "--json", *more)
 
-    def words_per_s(self, trainer, corpus, epochs, seed):
+    def words_per_s(self, programs, corpus, epochs, seed):
         with tempfile.TemporaryDirectory() as out:
-            result = self.train(trainer, corpus, epochs, seed,
+            result = self.train(programs, corpus, epochs, seed,
                                 pathlib.Path(out, "model"))
-        want = corpus.words * epochs
-        if result["words"] != want:
-            raise Failed(f"want {want} words trained, got {result['words']}")
-        return want / result["seconds"]
+        check_words(result, corpus, epochs)
+        return corpus.words * epochs / result["seconds"]
 
 
-def gensim(*words):
-    if not PYTHON.exists():
-        raise Failed(f"{PYTHON}: not there; run bench/peers/install.sh "
-                     "--word2vec")
-    return run_json([PYTHON, FOLDER / "gensim_peer.py", *words])
+def check_words(result, corpus, epochs):
+    """gensim counts all words, onestep those of its vocabulary."""
+    want, got = corpus.words * epochs, result["words"]
+    if not 0.9 * want <= got <= want:
+        raise Failed(f"want nearly all of {want} words trained, got {got}")
 
 
 def ours(name, model, threads=1, *flags):
@@ -107,8 +142,3 @@ WAYS = {way.name: way for way in (
     peer("skip-gram", "file", 2),
     ours("exact-2", "skip-gram", 2, "--negatives", "exact"),
     peer("skip-gram", "iterator", 2))}
-
-
-def core_latency(trainer):
-    """{"cpus", "ns", "far"} of now; None where there is one CPU."""
-    return run_json([trainer, "info", "--json"])["core_latency"]

@@ -17,15 +17,6 @@ def table(head, rows, markdown=False):
 
 def span(summary, form="{:.2f}"):
     """The median, with the least and the most."""
-    if summary is None:
-        return "-"
     median, least, most = (form.format(summary[key])
                            for key in ("median", "min", "max"))
     return f"{median} ({least}-{most})"
-
-
-def verdict(value, want):
-    """Whether it is as much as was wanted, or how much it falls short."""
-    if want is None:
-        return ""
-    return "PASS" if value >= want else f"short by {want - value:.3g}"
