@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace onestep::reference {
 namespace {
@@ -16,6 +17,21 @@ double NormalPdf(double x) {
 
 int64_t Int(double label) { return static_cast<int64_t>(label); }
 
+// Of element i of z: its place in weights and labels, and what they hold.
+int64_t PairOf(const SigmoidBceArgs& a, int64_t i) {
+  const int64_t block = i / (a.rows / a.blocks * a.cols);
+  return block * a.cols + i % a.cols;
+}
+
+double WeightOf(const SigmoidBceArgs& a, int64_t i) {
+  return a.mask[i / a.cols] * a.weights[PairOf(a, i)];
+}
+
+double LabelOf(const SigmoidBceArgs& a, int64_t i) {
+  if (a.labels != nullptr) return a.labels[PairOf(a, i)];
+  return i % a.cols < a.positives ? 1 : 0;
+}
+
 }  // namespace
 
 void GatherRows(const double* table, const double* indices, double* y,
@@ -23,6 +39,16 @@ void GatherRows(const double* table, const double* indices, double* y,
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
       y[r * cols + c] = table[Int(indices[r]) * cols + c];
+    }
+  }
+}
+
+void ScatterAdd(const double* table, const double* indices, const double* x,
+                double* y, int64_t table_rows, int64_t rows, int64_t cols) {
+  if (y != table) std::copy_n(table, table_rows * cols, y);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      y[Int(indices[r]) * cols + c] += x[r * cols + c];
     }
   }
 }
@@ -185,6 +211,57 @@ void MseGrad(const double* y, const double* t, double* dy, int64_t n,
   for (int64_t i = 0; i < n; ++i) {
     dy[i] = 2 * (y[i] - t[i]) / static_cast<double>(batch);
   }
+}
+
+double SigmoidBce(const SigmoidBceArgs& a) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.rows * a.cols; ++i) {
+    const double z = a.z[i];
+    const double softplus =
+        std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z)));
+    sum += WeightOf(a, i) * (softplus - LabelOf(a, i) * z);
+  }
+  return sum;
+}
+
+void SigmoidBceGrad(const SigmoidBceArgs& a, double* dz) {
+  for (int64_t i = 0; i < a.rows * a.cols; ++i) {
+    const double y = 1 / (1 + std::exp(-a.z[i]));
+    dz[i] = WeightOf(a, i) * (y - LabelOf(a, i));
+  }
+}
+
+double Window(const WindowArgs& a, double* new_in, double* new_out) {
+  const int64_t c = a.num_contexts, n = a.num_outputs, cols = a.cols;
+  const bool cbow = a.mean != nullptr;
+  const int64_t rows = cbow ? 1 : c;  // of h
+  const std::vector<double> one = {1};
+  std::vector<double> x(c * cols), o(n * cols), h(rows * cols), z(rows * n);
+  std::vector<double> dh(rows * cols), dx(c * cols), d_o(n * cols);
+  GatherRows(a.in, a.contexts, x.data(), c, cols);
+  GatherRows(a.out, a.outputs, o.data(), n, cols);
+  if (cbow) {
+    MatMul(a.mean, x.data(), h.data(), 1, cols, c, false, false);
+  } else {
+    h = x;
+  }
+  MatMul(h.data(), o.data(), z.data(), rows, n, cols, false, true);
+  const SigmoidBceArgs pairs = {
+      z.data(),   cbow ? one.data() : a.mask, a.weights, a.labels, rows, n, 1,
+      a.positives};
+  const double loss = SigmoidBce(pairs);
+  SigmoidBceGrad(pairs, z.data());
+  Scale(z.data(), -a.lr, z.data(), rows * n);
+  MatMul(z.data(), o.data(), dh.data(), rows, cols, n, false, false);
+  MatMul(z.data(), h.data(), d_o.data(), n, cols, rows, true, false);
+  if (cbow) {
+    MatMul(a.spread, dh.data(), dx.data(), c, cols, 1, true, false);
+  } else {
+    dx = dh;
+  }
+  ScatterAdd(a.in, a.contexts, dx.data(), new_in, a.in_rows, c, cols);
+  ScatterAdd(a.out, a.outputs, d_o.data(), new_out, a.out_rows, n, cols);
+  return loss;
 }
 
 double CountCorrect(const double* logits, const double* labels, int64_t rows,

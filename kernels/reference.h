@@ -12,6 +12,10 @@ namespace onestep::reference {
 // y[B,C] = table[indices[r], c]
 void GatherRows(const double* table, const double* indices, double* y,
                 int64_t rows, int64_t cols);
+// y = table[V,cols] with x[r], r in [0, rows), added to its row indices[r], in
+// order; y may be the table.
+void ScatterAdd(const double* table, const double* indices, const double* x,
+                double* y, int64_t table_rows, int64_t rows, int64_t cols);
 // y[rows,cols] = x[row + r, col + c], where x has x_cols columns.
 void Slice(const double* x, double* y, int64_t rows, int64_t cols,
            int64_t x_cols, int64_t row, int64_t col);
@@ -53,6 +57,33 @@ void MinusOneHot(const double* p, const double* labels, double* y, int64_t rows,
 double MseLoss(const double* y, const double* t, int64_t n, int64_t batch);
 void MseGrad(const double* y, const double* t, double* dy, int64_t n,
              int64_t batch);
+// What is between z[rows,cols] and the labels, in `blocks` of as many rows:
+// sum of mask[r] w[g,c] (softplus(z) - y z), g the block of row r, where y is
+// labels[g,c] or, when that is null, 1 in the first `positives` columns.
+struct SigmoidBceArgs {
+  const double *z, *mask, *weights, *labels;
+  int64_t rows, cols, blocks, positives;
+};
+double SigmoidBce(const SigmoidBceArgs& args);
+// dz = mask w (sigmoid(z) - y); dz may be z.
+void SigmoidBceGrad(const SigmoidBceArgs& args, double* dz);
+
+// A step of a window: x and o are the rows of in[in_rows,cols] and
+// out[out_rows,cols] that `contexts` and `outputs` name, h = x, or mean x where
+// that is given, z = h ot, d = its loss's gradient:
+//   in' = in with -lr d o added at contexts, with `mean`: spreadt (-lr d o)
+//   out' = out with -lr dt h added at outputs
+struct WindowArgs {
+  const double *in, *out;
+  const double *contexts, *outputs;  // rows
+  const double* mask;                // [num_contexts]; null with `mean`
+  const double *mean, *spread;       // [num_contexts], or null
+  const double *weights, *labels;    // [num_outputs]; no labels: null
+  double lr;
+  int64_t in_rows, out_rows, cols, num_contexts, num_outputs, positives;
+};
+// The loss; new_in and new_out may be in and out.
+double Window(const WindowArgs& args, double* new_in, double* new_out);
 double CountCorrect(const double* logits, const double* labels, int64_t rows,
                     int64_t cols);
 

@@ -79,6 +79,20 @@ absl::Status Chain::CheckBound() {
   return absl::OkStatus();
 }
 
+int64_t Chain::stride_bytes(int slot) const {
+  for (const Stream& s : streams_) {
+    if (s.slot == slot) return s.stride_bytes;
+  }
+  return 0;
+}
+
+void Chain::Advance(int64_t steps) {
+  for (const Stream& s : streams_) {
+    addresses_[s.slot] =
+        static_cast<char*>(addresses_[s.slot]) + steps * s.stride_bytes;
+  }
+}
+
 template <typename Stamp>
 absl::Status Chain::RunSteps(int64_t n, const Stamp& stamp) {
   RETURN_IF_ERROR(CheckBound());
@@ -98,16 +112,21 @@ absl::Status Chain::RunSteps(int64_t n, const Stamp& stamp) {
       if (!error_.ok()) return error_;
       stamp();
     }
-    for (const Stream& s : streams_) {
-      addresses_[s.slot] =
-          static_cast<char*>(addresses_[s.slot]) + s.stride_bytes;
-    }
+    Advance(1);
   }
   return absl::OkStatus();
 }
 
 absl::Status Chain::Run(int64_t n) {
-  return RunSteps(n, [] {});
+  if (calls_.size() != 1 || !repeat_) return RunSteps(n, [] {});
+  RETURN_IF_ERROR(CheckBound());
+  while (n > 0) {
+    const int64_t done = repeat_(n);
+    if (!error_.ok()) return error_;
+    Advance(done);
+    n -= done;
+  }
+  return absl::OkStatus();
 }
 
 void Chain::PrepareTrace(int64_t n, StepTrace::Worker& trace) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,6 +44,13 @@ class Chain : public Executable {
     return reinterpret_cast<T* const*>(&next_addresses_[slot]);
   }
   void AddStep(StepInfo info, Call call);
+  // Taken where the chain has one call: repeat(n) makes that of up to n steps,
+  // each on the values bound for it, and returns of how many, at least one. The
+  // same bits.
+  using Repeat = std::function<int64_t(int64_t n)>;
+  void SetRepeat(Repeat repeat) { repeat_ = std::move(repeat); }
+  // By how much the slot's address advances after a step.
+  int64_t stride_bytes(int slot) const;
   // Values of the whole life of the chain, written once here.
   void FillSlot(int slot, float value);
   // The first error of a call; Run stops there and returns it.
@@ -80,6 +88,7 @@ class Chain : public Executable {
   };
 
   Chain() = default;
+  void Advance(int64_t steps);
   // Calls stamp() when a step begins and after each of its calls.
   template <typename Stamp>
   absl::Status RunSteps(int64_t n, const Stamp& stamp);
@@ -90,6 +99,7 @@ class Chain : public Executable {
   std::vector<Stream> streams_;
   std::vector<StepInfo> infos_;
   std::vector<Call> calls_;
+  Repeat repeat_;  // of the last call, or none
   Buffer arena_;
   Buffer scratch_;
   int64_t scratch_bytes_ = 0;

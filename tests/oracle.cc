@@ -67,6 +67,9 @@ struct Step {
 
   void Slice(int64_t axis, int64_t begin) const;
   void MatMul() const;
+  void BlockMatMul() const;
+  reference::SigmoidBceArgs Pairs() const;
+  void Window() const;
   void SparseMatMul() const;
   void SparseOuter() const;
   void LossGrad() const;
@@ -93,6 +96,52 @@ void Step::MatMul() const {
   if (attrs.bias) reference::AddBias(y(), in[next++], y(), m, n);
   if (attrs.accumulate) reference::Add(in[next++], y(), y(), m * n);
   Activate(attrs.activation, y(), y(), m * n);
+}
+
+void Step::BlockMatMul() const {
+  const auto& attrs = node.as<BlockMatMulAttrs>();
+  const int64_t m = Rows(node.types[0]) / attrs.blocks;
+  const int64_t n = Cols(node.types[0]);
+  const int64_t k =
+      attrs.trans_a ? Rows(in_type(0)) / attrs.blocks : Cols(in_type(0));
+  for (int64_t g = 0; g < attrs.blocks; ++g) {
+    reference::MatMul(in[0] + g * m * k, in[1] + g * k * n, y() + g * m * n, m,
+                      n, k, attrs.trans_a, attrs.trans_b);
+  }
+}
+
+reference::SigmoidBceArgs Step::Pairs() const {
+  return {.z = in[0],
+          .mask = in[1],
+          .weights = in[2],
+          .labels = in.size() > 3 ? in[3] : nullptr,
+          .rows = Rows(in_type(0)),
+          .cols = Cols(in_type(0)),
+          .blocks = Rows(in_type(2)),
+          .positives = node.as<PositivesAttrs>().positives};
+}
+
+void Step::Window() const {
+  const bool cbow = node.kind == OpKind::kCbowWindow;
+  const bool labels = node.kind == OpKind::kHsWindow || in.size() == 9;
+  const int outputs = cbow ? 5 : 4;
+  reference::WindowArgs args = {};
+  args.in = in[0];
+  args.out = in[1];
+  args.contexts = in[2];
+  (cbow ? args.mean : args.mask) = in[3];
+  if (cbow) args.spread = in[4];
+  args.outputs = in[outputs];
+  args.weights = in[outputs + 1];
+  if (labels) args.labels = in[outputs + 2];
+  args.lr = *in.back();
+  args.in_rows = Rows(in_type(0));
+  args.out_rows = Rows(in_type(1));
+  args.cols = Cols(in_type(0));
+  args.num_contexts = Rows(in_type(2));
+  args.num_outputs = Rows(in_type(outputs));
+  if (!labels) args.positives = node.as<PositivesAttrs>().positives;
+  *y(0) = reference::Window(args, y(1), y(2));
 }
 
 // Over the whole batch, zeros included: what skipping them must not change.
@@ -186,6 +235,9 @@ void Step::Run() const {
     case OpKind::kGatherRows:
       return reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
                                    Cols(node.types[0]));
+    case OpKind::kScatterAdd:
+      return reference::ScatterAdd(in[0], in[1], in[2], y(), Rows(in_type(0)),
+                                   Rows(in_type(1)), Cols(in_type(0)));
     case OpKind::kCast:
     case OpKind::kBroadcastModels:  // of one of the models
       return reference::Scale(in[0], 1, y(), n());
@@ -203,6 +255,8 @@ void Step::Run() const {
       return reference::Mul(in[0], in[1], y(), n());
     case OpKind::kMatMul:
       return MatMul();
+    case OpKind::kBlockMatMul:
+      return BlockMatMul();
     case OpKind::kAddBias:
       return reference::AddBias(in[0], in[1], y(), Rows(node.types[0]),
                                 Cols(node.types[0]));
@@ -240,6 +294,11 @@ void Step::Run() const {
       return;
     case OpKind::kMseGrad:
       return reference::MseGrad(in[0], in[1], y(), n(), BatchElements(node));
+    case OpKind::kSigmoidBce:
+      *y() = reference::SigmoidBce(Pairs());
+      return;
+    case OpKind::kSigmoidBceGrad:
+      return reference::SigmoidBceGrad(Pairs(), y());
     case OpKind::kCountCorrect:
       *y() = reference::CountCorrect(in[0], in[1], Rows(in_type(0)),
                                      Cols(in_type(0)));
@@ -273,6 +332,10 @@ void Step::Run() const {
       return LossGrad();
     case OpKind::kActivationGrad:
       return ActivationGrad();
+    case OpKind::kSgnsWindow:
+    case OpKind::kHsWindow:
+    case OpKind::kCbowWindow:
+      return Window();
     case OpKind::kGatherSparse:
       return reference::GatherSparse(
           in[0], in[1], node.as<GatherSparseAttrs>().alpha, y(),

@@ -116,6 +116,31 @@ struct MatMulAttrs {
   friend bool operator==(const MatMulAttrs&, const MatMulAttrs&) = default;
 };
 
+struct BlockMatMulAttrs {
+  int64_t blocks = 1;
+  bool trans_a = false;
+  bool trans_b = false;
+  template <typename V>
+  void Visit(V&& v) {
+    v("blocks", blocks);
+    v("trans_a", trans_a);
+    v("trans_b", trans_b);
+  }
+  friend bool operator==(const BlockMatMulAttrs&,
+                         const BlockMatMulAttrs&) = default;
+};
+
+// So many columns, the first, have the label 1; 0 where labels are given.
+struct PositivesAttrs {
+  int64_t positives = 0;
+  template <typename V>
+  void Visit(V&& v) {
+    v("positives", positives);
+  }
+  friend bool operator==(const PositivesAttrs&,
+                         const PositivesAttrs&) = default;
+};
+
 // The elements [begin, begin + size) along `axis`.
 struct SliceAttrs {
   int64_t axis = 0;
@@ -269,7 +294,8 @@ using Attrs =
                  RowsAttrs, MeanAttrs, ScaleAttrs, MatMulAttrs, SgdAttrs,
                  MomentumAttrs, AdamAttrs, LossGradAttrs, ActivationGradAttrs,
                  SliceAttrs, ExchangeAttrs, GatherSparseAttrs,
-                 SparseMatMulAttrs, SparseOuterAttrs, ModelsAttrs>;
+                 SparseMatMulAttrs, SparseOuterAttrs, ModelsAttrs,
+                 BlockMatMulAttrs, PositivesAttrs>;
 
 }  // namespace onestep
 

@@ -24,6 +24,12 @@ bool MayOverwrite(Value value, Value operand) {
   switch (node.kind) {
     case OpKind::kMatMul:
       return node.as<MatMulAttrs>().accumulate && at == last;
+    case OpKind::kScatterAdd:
+      return at == 0;
+    case OpKind::kSgnsWindow:
+    case OpKind::kHsWindow:
+    case OpKind::kCbowWindow:
+      return at == value.index - 1;  // in' over in, out' over out
     case OpKind::kLossGrad:
       if (value.index == 1) return at == 0;  // dlogits over logits
       return value.index == 3 && at == last &&

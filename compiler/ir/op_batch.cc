@@ -2,6 +2,7 @@
 // Batching rules: what the operands of a node are when it computes for many
 // models at once. The rows of a batch are fetched once for all of them: tables,
 // indices, labels and sparse rows are shared.
+#include <initializer_list>
 #include <vector>
 
 #include "compiler/ir/op_rules.h"
@@ -22,6 +23,13 @@ Axes AllShared(int operands) { return Axes(operands, kShared); }
 Axes AllBut(int operands, int i, ModelAxis axis) {
   Axes axes = AllPerModel(operands);
   axes[i] = axis;
+  return axes;
+}
+
+// All shared but these operands.
+Axes OnlyPerModel(int operands, std::initializer_list<int> per_model) {
+  Axes axes = AllShared(operands);
+  for (int i : per_model) axes[i] = kPerModel;
   return axes;
 }
 
@@ -46,6 +54,7 @@ ALL_PER_MODEL(Scale)
 ALL_PER_MODEL(MulScalar)
 ALL_PER_MODEL(Add)
 ALL_PER_MODEL(Mul)
+ALL_PER_MODEL(BlockMatMul)
 ALL_PER_MODEL(AddBias)
 ALL_PER_MODEL(ReduceRows)
 ALL_PER_MODEL(BroadcastRows)
@@ -84,6 +93,33 @@ Axes BatchSparseMatMul(int operands, const Attrs&) {
 
 Axes BatchSparseOuter(int operands, const Attrs&) {
   return AllBut(operands, 0, kShared);
+}
+
+// The indices.
+Axes BatchScatterAdd(int operands, const Attrs&) {
+  return AllBut(operands, 1, kShared);
+}
+
+// All but z says which pairs there are.
+Axes BatchSigmoidBce(int operands, const Attrs&) {
+  return OnlyPerModel(operands, {0});
+}
+
+Axes BatchSigmoidBceGrad(int operands, const Attrs&) {
+  return OnlyPerModel(operands, {0});
+}
+
+// The tables and the learning rate.
+Axes BatchSgnsWindow(int operands, const Attrs&) {
+  return OnlyPerModel(operands, {0, 1, operands - 1});
+}
+
+Axes BatchHsWindow(int operands, const Attrs&) {
+  return OnlyPerModel(operands, {0, 1, operands - 1});
+}
+
+Axes BatchCbowWindow(int operands, const Attrs&) {
+  return OnlyPerModel(operands, {0, 1, operands - 1});
 }
 
 // Labels.

@@ -103,6 +103,29 @@ double BytesOfProduct(const Node& node, double nonzeros) {
   return AllBytes(node) - Bytes(node.operands[0].type()) + 4 * nonzeros;
 }
 
+// Softplus of z: max, abs, exp, log, add; y z, subtract; two factors, sum.
+constexpr double kSigmoidBceFlops = 10;
+// Sigmoid 4, subtract, two factors.
+constexpr double kSigmoidBceGradFlops = 7;
+
+// Reads and writes the rows of its tables, and no others. `rows` of h; `mixed`
+// of contexts, where h is their mean.
+OpCost CostOfWindow(const Node& node, double rows, double mixed) {
+  const double cols = static_cast<double>(node.types[1].dims[1]);
+  const double contexts = Elements(node.operands[2].type());
+  double outputs = 0, bytes = Bytes(node.types[0]);
+  for (size_t i = 2; i < node.operands.size(); ++i) {
+    const TensorType& type = node.operands[i].type();
+    if (type.dtype == DType::kI32) outputs = Elements(type);
+    bytes += Bytes(type);
+  }
+  bytes += 2 * 4 * cols * (contexts + outputs);
+  const double pairs = rows * outputs;
+  return {pairs * (3 * 2 * cols + kSigmoidBceFlops + kSigmoidBceGradFlops) +
+              cols * (contexts + outputs) + 2 * 2 * cols * mixed,
+          bytes};
+}
+
 }  // namespace
 
 // Leaves are there before the step; a constant is written once at its start.
@@ -113,6 +136,12 @@ OpCost CostConstant(const Node& node) { return {0, ResultBytes(node)}; }
 // Only the gathered rows of the table are read.
 OpCost CostGatherRows(const Node& node) {
   return {0, Bytes(node.operands[1].type()) + 2 * ResultBytes(node)};
+}
+
+// Only those rows of the table are read and written.
+OpCost CostScatterAdd(const Node& node) {
+  const TensorType& rows = node.operands[2].type();
+  return {Elements(rows), Bytes(node.operands[1].type()) + 3 * Bytes(rows)};
 }
 
 OpCost CostGatherConvert(const Node& node) {
@@ -137,6 +166,13 @@ OpCost CostMatMul(const Node& node) {
   const double epilogue =
       attrs.bias + attrs.accumulate + ActivationFlops(attrs.activation);
   return {Elements(node.types[0]) * (2 * k + epilogue), AllBytes(node)};
+}
+
+OpCost CostBlockMatMul(const Node& node) {
+  const auto& attrs = node.as<BlockMatMulAttrs>();
+  const std::vector<int64_t>& a = node.operands[0].type().dims;
+  const int64_t k = attrs.trans_a ? a[0] / attrs.blocks : a[1];
+  return {2.0 * k * Elements(node.types[0]), AllBytes(node)};
 }
 
 OpCost CostAddBias(const Node& node) { return PerElement(node, 1); }
@@ -169,6 +205,12 @@ OpCost CostMinusOneHot(const Node& node) {
 
 OpCost CostMseLoss(const Node& node) { return PerElement(node, 3); }
 OpCost CostMseGrad(const Node& node) { return PerElement(node, 2); }
+OpCost CostSigmoidBce(const Node& node) {
+  return PerElement(node, kSigmoidBceFlops);
+}
+OpCost CostSigmoidBceGrad(const Node& node) {
+  return PerElement(node, kSigmoidBceGradFlops);
+}
 OpCost CostCountCorrect(const Node& node) { return PerElement(node, 1); }
 
 OpCost CostSgdUpdate(const Node& node) {
@@ -250,6 +292,18 @@ OpCost CostSparseOuter(const Node& node) {
   const double nonzeros =
       Nonzeros(*node.operands[0].node, node.types[0].dims[0]);
   return {2 * n * nonzeros, BytesOfProduct(node, nonzeros)};
+}
+
+OpCost CostSgnsWindow(const Node& node) {
+  return CostOfWindow(node, Elements(node.operands[2].type()), 0);
+}
+
+OpCost CostHsWindow(const Node& node) {
+  return CostOfWindow(node, Elements(node.operands[2].type()), 0);
+}
+
+OpCost CostCbowWindow(const Node& node) {
+  return CostOfWindow(node, 1, Elements(node.operands[2].type()));
 }
 
 }  // namespace onestep

@@ -45,6 +45,30 @@ absl::Status NotDifferentiable(const GradContext& ctx,
       absl::StrCat(ctx.node.def().name, ": gradient of ", what));
 }
 
+// Y = A B:  dA = dY Bt, dB = At dY. Where the graph holds A transposed, its
+// gradient is (dY Bt)t = B dYt; the same for B. `attrs` are those of a plain
+// product.
+template <typename Attrs>
+Values GradOfProduct(const GradContext& ctx, const Attrs& attrs) {
+  const Value a = ctx.operand(0), b = ctx.operand(1), dy = ctx.dys[0];
+  auto matmul = [&](Value x, bool trans_x, Value y, bool trans_y) {
+    Attrs product = attrs;
+    product.trans_a = trans_x;
+    product.trans_b = trans_y;
+    return ctx.graph.Add(ctx.node.kind, {x, y}, product);
+  };
+  Values dxs(2);
+  if (ctx.wanted[0]) {
+    dxs[0] = attrs.trans_a ? matmul(b, attrs.trans_b, dy, true)
+                           : matmul(dy, false, b, !attrs.trans_b);
+  }
+  if (ctx.wanted[1]) {
+    dxs[1] = attrs.trans_b ? matmul(dy, true, a, attrs.trans_a)
+                           : matmul(a, !attrs.trans_a, dy, false);
+  }
+  return dxs;
+}
+
 }  // namespace
 
 absl::StatusOr<Values> GradRefused(const GradContext& ctx) {
@@ -53,6 +77,27 @@ absl::StatusOr<Values> GradRefused(const GradContext& ctx) {
 }
 
 absl::StatusOr<Values> GradConstant(const GradContext&) { return Values(); }
+
+// y[r] = table[i[r]]:  dtable[v] = sum of the dy[r] with i[r] = v
+absl::StatusOr<Values> GradGatherRows(const GradContext& ctx) {
+  const TensorType& table = ctx.operand(0).type();
+  if (table.dtype != DType::kF32) {
+    return NotDifferentiable(ctx, absl::StrCat("a table ", table.ToString()));
+  }
+  const Value zero = ctx.graph.AddConstant(0, table);
+  return Values{
+      ctx.graph.Add(OpKind::kScatterAdd, {zero, ctx.operand(1), ctx.dys[0]}),
+      Value()};
+}
+
+// y = table + rows at i:  dtable = dy, drows[r] = dy[i[r]]
+absl::StatusOr<Values> GradScatterAdd(const GradContext& ctx) {
+  Values dxs = {ctx.dys[0], Value(), Value()};
+  if (ctx.wanted[2]) {
+    dxs[2] = ctx.graph.Add(OpKind::kGatherRows, {ctx.dys[0], ctx.operand(1)});
+  }
+  return dxs;
+}
 
 // y = alpha x:  dx = alpha dy
 absl::StatusOr<Values> GradScale(const GradContext& ctx) {
@@ -82,28 +127,15 @@ absl::StatusOr<Values> GradMul(const GradContext& ctx) {
   return dxs;
 }
 
-// Y = A B:  dA = dY Bt, dB = At dY. Where the graph holds A transposed, its
-// gradient is (dY Bt)t = B dYt; the same for B.
 absl::StatusOr<Values> GradMatMul(const GradContext& ctx) {
   const auto& attrs = ctx.node.as<MatMulAttrs>();
   if (attrs.has_epilogue()) return NotDifferentiable(ctx, "a fused matmul");
-  const Value a = ctx.operand(0), b = ctx.operand(1), dy = ctx.dys[0];
-  auto matmul = [&](Value x, bool trans_x, Value y, bool trans_y) {
-    MatMulAttrs product;
-    product.trans_a = trans_x;
-    product.trans_b = trans_y;
-    return ctx.graph.Add(OpKind::kMatMul, {x, y}, product);
-  };
-  Values dxs(2);
-  if (ctx.wanted[0]) {
-    dxs[0] = attrs.trans_a ? matmul(b, attrs.trans_b, dy, true)
-                           : matmul(dy, false, b, !attrs.trans_b);
-  }
-  if (ctx.wanted[1]) {
-    dxs[1] = attrs.trans_b ? matmul(dy, true, a, attrs.trans_a)
-                           : matmul(a, !attrs.trans_a, dy, false);
-  }
-  return dxs;
+  return GradOfProduct(ctx, attrs);
+}
+
+// Block by block.
+absl::StatusOr<Values> GradBlockMatMul(const GradContext& ctx) {
+  return GradOfProduct(ctx, ctx.node.as<BlockMatMulAttrs>());
 }
 
 // y[r] = x[r] + b:  dx = dy, db = sum over r of dy[r]
@@ -175,6 +207,18 @@ absl::StatusOr<Values> GradMseLoss(const GradContext& ctx) {
   if (ctx.wanted[1]) {
     dxs[1] = ctx.graph.Add(OpKind::kScale, {dy}, ScaleAttrs{-1});
   }
+  return dxs;
+}
+
+// s = sum m w (softplus(z) - y z):  dz = ds m w (sigmoid(z) - y)
+absl::StatusOr<Values> GradSigmoidBce(const GradContext& ctx) {
+  Values dxs(ctx.node.operands.size());
+  for (size_t i = 1; i < dxs.size(); ++i) {
+    if (ctx.wanted[i]) return NotDifferentiable(ctx, "what weighs the pairs");
+  }
+  dxs[0] =
+      TimesScalar(ctx, ctx.graph.Add(OpKind::kSigmoidBceGrad, ctx.node.operands,
+                                     ctx.node.as<PositivesAttrs>()));
   return dxs;
 }
 

@@ -144,6 +144,14 @@ Strategies PartitionParam(const Node& node) { return SplitAlike(node); }
 Strategies PartitionConstant(const Node& node) { return SplitAlike(node); }
 
 Strategies PartitionGatherRows(const Node& node) { return Gather(node); }
+// The columns; linear in table and rows together. Rows of a split table would
+// have other numbers.
+Strategies PartitionScatterAdd(const Node& node) {
+  Strategies list = {All(node, R), {{P, R, P}, {P}}};
+  if (node.types[0].rank() == 2) list.push_back({{S1, R, S1}, {S1}});
+  return list;
+}
+
 Strategies PartitionGatherConvert(const Node& node) { return Gather(node); }
 Strategies PartitionCast(const Node& node) { return SplitAlike(node); }
 Strategies PartitionOneHot(const Node& node) { return ByRows(node); }
@@ -191,6 +199,15 @@ Strategies PartitionMatMul(const Node& node) {
   return list;
 }
 
+// What is split must not be an axis that holds the blocks.
+Strategies PartitionBlockMatMul(const Node& node) {
+  const auto& attrs = node.as<BlockMatMulAttrs>();
+  Strategies list = {All(node, R), {{P, R}, {P}}, {{R, P}, {P}}};
+  if (!attrs.trans_b) list.push_back({{R, S1}, {S1}});
+  if (!attrs.trans_a && attrs.trans_b) list.push_back({{S1, S1}, {P}});
+  return list;
+}
+
 Strategies PartitionAddBias(const Node& node) {
   return {All(node, R), {{S0, R}, {S0}}, {{S1, S0}, {S1}}, All(node, P)};
 }
@@ -221,6 +238,26 @@ Strategies PartitionSoftmaxGrad(const Node& node) {
 Strategies PartitionNllLoss(const Node& node) { return SumOfRows(node); }
 Strategies PartitionMinusOneHot(const Node& node) { return ByRows(node); }
 Strategies PartitionCountCorrect(const Node& node) { return SumOfRows(node); }
+
+// The rows of one block: `positives` counts columns.
+Strategies PartitionSigmoidBce(const Node& node) {
+  Strategies list = {All(node, R)};
+  if (node.operands[2].type().dims[0] > 1) return list;
+  Strategy& rows = list.emplace_back(Strategy{{S0, S0, R}, {P}});
+  if (node.operands.size() > 3) rows.operands.push_back(R);
+  return list;
+}
+
+Strategies PartitionSigmoidBceGrad(const Node& node) {
+  Strategies list = PartitionSigmoidBce(node);
+  if (list.size() > 1) list[1].results = {S0};
+  return list;
+}
+
+// One step is too short to share out.
+Strategies PartitionSgnsWindow(const Node& node) { return {All(node, R)}; }
+Strategies PartitionHsWindow(const Node& node) { return {All(node, R)}; }
+Strategies PartitionCbowWindow(const Node& node) { return {All(node, R)}; }
 
 // A scalar has no rows.
 Strategies PartitionMseLoss(const Node& node) {

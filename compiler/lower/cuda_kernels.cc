@@ -44,6 +44,13 @@ class KernelMaker {
       case OpKind::kGatherSparse:
       case OpKind::kSparseMatMul:
       case OpKind::kSparseOuter:
+      case OpKind::kScatterAdd:
+      case OpKind::kBlockMatMul:
+      case OpKind::kSigmoidBce:
+      case OpKind::kSigmoidBceGrad:
+      case OpKind::kSgnsWindow:
+      case OpKind::kHsWindow:
+      case OpKind::kCbowWindow:
         return absl::UnimplementedError(
             absl::StrCat(node_.def().name, " on device gpu"));
       case OpKind::kGatherRows:

@@ -93,6 +93,12 @@ class LoopLowering {
 // The updates, of one model or of many.
 Chain::Call LowerUpdate(const LowerContext& context, Node& node);
 
+// scatter_add, block_matmul, sigmoid_bce and its gradient.
+Chain::Call LowerEmbedding(const LowerContext& context, Node& node);
+// sgns_window, hs_window and cbow_window, of one model.
+absl::StatusOr<LoweredStep> LowerWindow(const LowerContext& context,
+                                        Node& node);
+
 // Whether a node of many models is more than the loop of one model over
 // further elements or columns.
 bool NeedsModelLoop(const Node& node);

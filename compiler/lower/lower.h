@@ -115,6 +115,7 @@ struct LowerContext {
 struct LoweredStep {
   Chain::Call call;
   std::string implementation;
+  Chain::Repeat repeat = nullptr;  // see Chain::SetRepeat; or none
 };
 
 // What a step that runs `node` is, but for its implementation.

@@ -61,6 +61,7 @@ absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
   ASSIGN_OR_RETURN(LoweredStep step, LowerToLoop(context, node));
   info.implementation = std::move(step.implementation);
   context.chain.AddStep(std::move(info), std::move(step.call));
+  context.chain.SetRepeat(std::move(step.repeat));
   return absl::OkStatus();
 }
 

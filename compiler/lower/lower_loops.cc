@@ -27,6 +27,11 @@ cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next) {
           next->row_bytes};
 }
 
+bool IsWindow(OpKind kind) {
+  return kind == OpKind::kSgnsWindow || kind == OpKind::kHsWindow ||
+         kind == OpKind::kCbowWindow;
+}
+
 class Lowering : public LoopLowering {
  public:
   using LoopLowering::LoopLowering;
@@ -35,6 +40,8 @@ class Lowering : public LoopLowering {
     LoweredStep step;
     if (NeedsModelLoop(node_)) {
       ASSIGN_OR_RETURN(step.call, LowerModels(context_, node_));
+    } else if (IsWindow(node_.kind)) {
+      return LowerWindow(context_, node_);
     } else {
       step.call = Make();
     }
@@ -71,6 +78,9 @@ class Lowering : public LoopLowering {
       case OpKind::kConstant:
       case OpKind::kExchange:  // LowerToChain refuses it
       case OpKind::kBroadcastModels:
+      case OpKind::kSgnsWindow:  // LowerWindow's
+      case OpKind::kHsWindow:
+      case OpKind::kCbowWindow:
         break;
       case OpKind::kSlice:
         return Slice();
@@ -91,6 +101,11 @@ class Lowering : public LoopLowering {
         return Arithmetic();
       case OpKind::kMatMul:
         return MatMul();
+      case OpKind::kScatterAdd:
+      case OpKind::kBlockMatMul:
+      case OpKind::kSigmoidBce:
+      case OpKind::kSigmoidBceGrad:
+        return LowerEmbedding(context_, node_);
       case OpKind::kRelu:
       case OpKind::kTanh:
       case OpKind::kSigmoid:

@@ -231,6 +231,13 @@ bool NeedsModelLoop(const Node& node) {
              node.as<MatMulAttrs>().trans_b;
     case OpKind::kMseGrad:
       return node.operands[0].type() != node.operands[1].type();
+    case OpKind::kScatterAdd:
+    case OpKind::kBlockMatMul:
+    case OpKind::kSigmoidBce:
+    case OpKind::kSigmoidBceGrad:
+    case OpKind::kSgnsWindow:
+    case OpKind::kHsWindow:
+    case OpKind::kCbowWindow:
     case OpKind::kMulScalar:
     case OpKind::kSoftmax:
     case OpKind::kSoftmaxGrad:

@@ -132,6 +132,13 @@ class Lowering {
       case OpKind::kGatherSparse:
       case OpKind::kSparseMatMul:
       case OpKind::kSparseOuter:
+      case OpKind::kScatterAdd:
+      case OpKind::kBlockMatMul:
+      case OpKind::kSigmoidBce:
+      case OpKind::kSigmoidBceGrad:
+      case OpKind::kSgnsWindow:
+      case OpKind::kHsWindow:
+      case OpKind::kCbowWindow:
         return None();
     }
     CHECK(false);

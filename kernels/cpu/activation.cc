@@ -38,15 +38,6 @@ HWY_INLINE Normal NormalAt(V x) {
   return {cdf, hn::Mul(bell, hn::Set(d, 0.39894228f))};  // 1 / sqrt(2 pi)
 }
 
-HWY_INLINE V Sigmoid(V x) {
-  const D d;
-  const V one = hn::Set(d, 1.0f);
-  // exp of -|x| does not overflow and keeps the digits of both tails.
-  const V e = ExpOfNonPositive(hn::Neg(hn::Abs(x)));
-  const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
-  return hn::Div(numerator, hn::Add(one, e));
-}
-
 HWY_INLINE V Tanh(V x) {
   const D d;
   // tanh(10) rounds to 1; the bounds keep Expm1's int32 in range.

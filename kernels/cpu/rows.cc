@@ -80,6 +80,18 @@ void ReduceRows(const float* x, float* y, bool accumulate, int64_t rows,
   ReduceColumns<1>(x + c, y + c, accumulate, rows, cols, Part(col_end - c));
 }
 
+void ScatterAdd(const int32_t* indices, const float* x, float* table,
+                int64_t rows, int64_t cols, int64_t col_begin,
+                int64_t col_end) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const from = x + r * cols + col_begin;
+    float* const to = table + indices[r] * cols + col_begin;
+    ForVectors(col_end - col_begin, [=](int64_t i, auto lanes) HWY_ATTR {
+      lanes.Store(hn::Add(lanes.Load(to + i), lanes.Load(from + i)), to + i);
+    });
+  }
+}
+
 }  // namespace onestep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -88,6 +100,7 @@ namespace onestep::cpu {
 
 HWY_EXPORT(GatherConvert);
 HWY_EXPORT(ReduceRows);
+HWY_EXPORT(ScatterAdd);
 
 void GatherRows(const void* table, const int32_t* indices, void* y,
                 int64_t row_bytes, int64_t begin, int64_t end) {
@@ -97,6 +110,13 @@ void GatherRows(const void* table, const int32_t* indices, void* y,
     std::memcpy(to + r * row_bytes, from + indices[r] * row_bytes,
                 static_cast<size_t>(row_bytes));
   }
+}
+
+void ScatterAdd(const int32_t* indices, const float* x, float* table,
+                int64_t rows, int64_t cols, int64_t col_begin,
+                int64_t col_end) {
+  HWY_DYNAMIC_DISPATCH(ScatterAdd)
+  (indices, x, table, rows, cols, col_begin, col_end);
 }
 
 void CopyRows(const void* x, int64_t x_row_bytes, void* y, int64_t row_bytes,

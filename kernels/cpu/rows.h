@@ -12,6 +12,11 @@ namespace onestep::cpu {
 void GatherRows(const void* table, const int32_t* indices, void* y,
                 int64_t row_bytes, int64_t begin, int64_t end);
 
+// table[indices[r], c] += x[r, c] for r in [0, rows) in order and c in
+// [col_begin, col_end); both have `cols` columns.
+void ScatterAdd(const int32_t* indices, const float* x, float* table,
+                int64_t rows, int64_t cols, int64_t col_begin, int64_t col_end);
+
 // y[r] = the first `row_bytes` of row r of x, whose rows have `x_row_bytes`,
 // for r in [begin, end).
 void CopyRows(const void* x, int64_t x_row_bytes, void* y, int64_t row_bytes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels share, compiled once per target: loads and stores that
-// never touch memory beyond the values asked for, the loop over them, exp, and
-// transposed loads and stores.
+// never touch memory beyond the values asked for, the loop over them, exp,
+// sigmoid, and transposed loads and stores.
 
 // Per-target include guard, see hwy/foreach_target.h.
 #if defined(ONESTEP_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -103,6 +103,15 @@ HWY_INLINE V ExpOfNonPositive(V x) {
                              hn::BitCast(di, hn::Set(d, 1.0f))));  // 2^n
   const auto is_zero = hn::Lt(x, hn::Set(d, -87.33f));
   return hn::IfThenZeroElse(is_zero, hn::MulAdd(expm1, power, power));
+}
+
+HWY_INLINE V Sigmoid(V x) {
+  const D d;
+  const V one = hn::Set(d, 1.0f);
+  // exp of -|x| does not overflow and keeps the digits of both tails.
+  const V e = ExpOfNonPositive(hn::Neg(hn::Abs(x)));
+  const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
+  return hn::Div(numerator, hn::Add(one, e));
 }
 
 // Calls f(i, lanes) for the vectors of n values: Full ones, then a Part.

@@ -99,6 +99,50 @@ TEST(OpCostTest, GathersReadOnlyTheGatheredRows) {
   EXPECT_EQ(convert.bytes, 4 * 32 + 32 * 784 + 4 * 32 * 784);
 }
 
+TEST(OpCostTest, AScatterAddReadsAndWritesTheNamedRows) {
+  const OpCost cost = CostOf(R"(
+    %table = param f32[60000,784]
+    %indices = input i32[32]
+    %x = input f32[32,784]
+    %0 = scatter_add(%table, %indices, %x) : f32[60000,784])");
+  EXPECT_EQ(cost.flops, 32 * 784);
+  EXPECT_EQ(cost.bytes, 4 * 32 + 3 * 4 * 32 * 784);
+}
+
+TEST(OpCostTest, ABlockMatMulMultipliesWithinItsBlocks) {
+  const OpCost cost = CostOf(R"(
+    %a = input f32[14,3]
+    %b = input f32[14,5]
+    %0 = block_matmul(%a, %b) {blocks=2, trans_a=true} : f32[6,5])");
+  EXPECT_EQ(cost.flops, 2 * (2 * 3 * 7 * 5));
+  EXPECT_EQ(cost.bytes, 4 * (14 * 3 + 14 * 5 + 6 * 5));
+}
+
+// Three products, the loss, its gradient, and the additions to the tables.
+TEST(OpCostTest, AWindowTouchesOnlyTheRowsItNames) {
+  const OpCost sgns = CostOf(R"(
+    %in = param f32[60000,112]
+    %out = param f32[60000,112]
+    %c = input i32[10]
+    %mask = input f32[10]
+    %n = input i32[6]
+    %w = input f32[1,6]
+    %lr = input f32[]
+    %0:3 = sgns_window(%in, %out, %c, %mask, %n, %w, %lr) {positives=1} : f32[], f32[60000,112], f32[60000,112])");
+  EXPECT_EQ(sgns.flops, 60 * (3 * 2 * 112 + 17) + 16 * 112);
+  EXPECT_EQ(sgns.bytes, 4 * (10 + 10 + 6 + 6 + 1 + 1) + 2 * 4 * 16 * 112);
+  const OpCost cbow = CostOf(R"(
+    %in = param f32[60000,112]
+    %out = param f32[60000,112]
+    %c = input i32[10]
+    %mean = input f32[1,10]
+    %n = input i32[6]
+    %w = input f32[1,6]
+    %lr = input f32[]
+    %0:3 = cbow_window(%in, %out, %c, %mean, %mean, %n, %w, %lr) : f32[], f32[60000,112], f32[60000,112])");
+  EXPECT_EQ(cbow.flops, 6 * (3 * 2 * 112 + 17) + 16 * 112 + 2 * 2 * 10 * 112);
+}
+
 TEST(OpCostTest, LossGradReadsOnlyTheGatheredLabels) {
   const OpCost cost = CostOf(R"(
     %z = input f32[32,10]
@@ -173,6 +217,20 @@ TEST(OpCostTest, LossesAddTheirWorkPerRow) {
       CostOf(leaves + "%0 = minus_one_hot(%z, %labels) : f32[3,17]");
   EXPECT_EQ(minus.flops, 3);
   EXPECT_EQ(minus.bytes, 4 * (2 * 3 * 17 + 3));
+}
+
+TEST(OpCostTest, ASigmoidBceCountsItsFormulaPerPair) {
+  const std::string leaves = R"(
+    %z = input f32[3,17]
+    %mask = input f32[3]
+    %w = input f32[1,17]
+    )";
+  EXPECT_EQ(CostOf(leaves + "%0 = sigmoid_bce(%z, %mask, %w) : f32[]").flops,
+            10 * 3 * 17);
+  const OpCost grad =
+      CostOf(leaves + "%0 = sigmoid_bce_grad(%z, %mask, %w) : f32[3,17]");
+  EXPECT_EQ(grad.flops, 7 * 3 * 17);
+  EXPECT_EQ(grad.bytes, 4 * (2 * 3 * 17 + 3 + 17));
 }
 
 TEST(OpCostTest, ASliceReadsItsPartOnly) {

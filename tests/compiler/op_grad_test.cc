@@ -113,7 +113,8 @@ void CheckGradients(const std::string& text, int classes = 1) {
   }
 }
 
-// A graph for each op with a gradient rule: $0 rows, $1 columns, $2 inner.
+// A graph for each op with a gradient rule: $0 rows, $1 columns, $2 inner,
+// $3 and $4 twice the rows and columns.
 // Where the op is not a loss, an mse_loss with a random target sends it a
 // gradient that differs from element to element.
 const std::multimap<std::string, std::string>& Cases() {
@@ -192,6 +193,80 @@ const std::multimap<std::string, std::string>& Cases() {
         %t = input f32[$0,$1]
         %0 = matmul(%a, %b) {trans_a=true, trans_b=true} : f32[$0,$1]
         %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"block_matmul", R"(graph {
+        %a = param f32[$0,$2]
+        %b = param f32[$2,$1]
+        %t = input f32[$0,$1]
+        %0 = block_matmul(%a, %b) : f32[$0,$1]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"block_matmul", R"(graph {
+        %a = param f32[6,$0]
+        %b = param f32[6,$1]
+        %0 = block_matmul(%a, %b) {blocks=2, trans_a=true} : f32[$3,$1]
+        %t = input f32[$3,$1]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"block_matmul", R"(graph {
+        %a = param f32[$3,$2]
+        %b = param f32[$4,$2]
+        %t = input f32[$3,$1]
+        %0 = block_matmul(%a, %b) {blocks=2, trans_b=true} : f32[$3,$1]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"block_matmul", R"(graph {
+        %a = param f32[6,$0]
+        %b = param f32[$4,3]
+        %t = input f32[$3,$1]
+        %0 = block_matmul(%a, %b) {blocks=2, trans_a=true, trans_b=true} : f32[$3,$1]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"gather_rows", R"(graph {
+        %x = param f32[$1,$2]
+        %i = input i32[$0]
+        %t = input f32[$0,$2]
+        %0 = gather_rows(%x, %i) : f32[$0,$2]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"gather_rows", R"(graph {
+        %x = param f32[$1]
+        %i = input i32[$0]
+        %t = input f32[$0]
+        %0 = gather_rows(%x, %i) : f32[$0]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"scatter_add", R"(graph {
+        %x = param f32[$1,$2]
+        %i = input i32[$0]
+        %y = param f32[$0,$2]
+        %t = input f32[$1,$2]
+        %0 = scatter_add(%x, %i, %y) : f32[$1,$2]
+        %1 = mse_loss(%0, %t) : f32[]
+        result loss = %1
+      })"},
+                                                  {"sigmoid_bce", R"(graph {
+        %z = param f32[$0,$1]
+        %mask = input f32[$0]
+        %w = input f32[1,$1]
+        %0 = sigmoid_bce(%z, %mask, %w) {positives=1} : f32[]
+        result loss = %0
+      })"},
+                                                  {"sigmoid_bce", R"(graph {
+        %z = param f32[$3,$1]
+        %mask = input f32[$3]
+        %w = input f32[2,$1]
+        %y = input f32[2,$1]
+        %s = input f32[]
+        %0 = sigmoid_bce(%z, %mask, %w, %y) : f32[]
+        %1 = mul_scalar(%0, %s) : f32[]
         result loss = %1
       })"},
                                                   {"add_bias", R"(graph {
@@ -302,7 +377,8 @@ TEST_P(OpGradTest, MatchesCentralDifferencesAtAllSizes) {
   for (auto it = begin; it != end; ++it) {
     for (int rows : kSizes) {
       for (int cols : kSizes) {
-        CheckGradients(absl::Substitute(it->second, rows, cols, /*inner=*/3),
+        CheckGradients(absl::Substitute(it->second, rows, cols, /*inner=*/3,
+                                        2 * rows, 2 * cols),
                        /*classes=*/cols);
         if (HasFatalFailure()) return;
       }
@@ -313,8 +389,8 @@ TEST_P(OpGradTest, MatchesCentralDifferencesAtAllSizes) {
 TEST_P(OpGradTest, MakesNoNodeForAnOperandThatIsNotWanted) {
   const auto [begin, end] = Cases().equal_range(GetParam());
   for (auto it = begin; it != end; ++it) {
-    ASSERT_OK_AND_ASSIGN(const Graph graph,
-                         ParseGraph(absl::Substitute(it->second, 2, 3, 7)));
+    ASSERT_OK_AND_ASSIGN(const Graph graph, ParseGraph(absl::Substitute(
+                                                it->second, 2, 3, 3, 4, 6)));
     for (int i = 0; i < graph.size(); ++i) {
       if (graph.nodes()[i]->kind != OpKind::kParam) continue;
       Graph step = graph.Clone();
@@ -472,6 +548,18 @@ TEST(OpGradRefusalTest, AFusedMatMulIsRefused) {
               })"),
               StatusIs(absl::StatusCode::kUnimplemented,
                        "matmul: gradient of a fused matmul"));
+}
+
+TEST(OpGradRefusalTest, WhatWeighsThePairsOfASigmoidBceIsRefused) {
+  EXPECT_THAT(GradientStatus(R"(graph {
+                %z = input f32[2,3]
+                %mask = input f32[2]
+                %x = param f32[1,3]
+                %0 = sigmoid_bce(%z, %mask, %x) : f32[]
+                result loss = %0
+              })"),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       "sigmoid_bce: gradient of what weighs the pairs"));
 }
 
 TEST(OpGradRefusalTest, TheScalarOfMulScalarIsRefused) {

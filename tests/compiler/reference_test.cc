@@ -99,6 +99,72 @@ TEST(ReferenceRowsTest, GatherRowsCopiesTheRowsOfItsIndices) {
   EXPECT_THAT(y, ElementsAre(20, 21, 0, 1, 20, 21));
 }
 
+TEST(ReferenceRowsTest, ScatterAddAddsRowsThatAreNamedTwiceTwice) {
+  const Tensor table = {0, 1, 10, 11, 20, 21}, indices = {2, 0, 2};
+  const Tensor x = {1, 2, 3, 4, 5, 6};
+  Tensor y(6);
+  ScatterAdd(table.data(), indices.data(), x.data(), y.data(), 3, 3, 2);
+  EXPECT_THAT(y, ElementsAre(3, 5, 10, 11, 26, 29));
+}
+
+// softplus(0) is log 2 and sigmoid(0) a half.
+TEST(ReferenceLossTest, SigmoidBceWeighsEachPairAndTakesLabelsOrPositives) {
+  const Tensor z(4), mask = {1, 2}, w = {1, 0}, labels = {0.25, 1};
+  SigmoidBceArgs args = {z.data(), mask.data(), w.data(), nullptr, 2, 2, 1, 1};
+  Tensor dz(4);
+  EXPECT_DOUBLE_EQ(SigmoidBce(args), 3 * std::log(2.0));
+  SigmoidBceGrad(args, dz.data());
+  EXPECT_THAT(dz, ElementsAre(-0.5, 0, -1, 0));
+  args.labels = labels.data();
+  SigmoidBceGrad(args, dz.data());
+  EXPECT_THAT(dz, ElementsAre(0.25, 0, 0.5, 0));
+  args.blocks = 2;
+  const Tensor w2 = {1, 0, 0, 3}, labels2 = {0, 0, 0, 1};
+  args.weights = w2.data();
+  args.labels = labels2.data();
+  SigmoidBceGrad(args, dz.data());
+  EXPECT_THAT(dz, ElementsAre(0.5, 0, 0, -3));
+}
+
+TEST(ReferenceLossTest, SigmoidBceIsFiniteForLargeLogits) {
+  const Tensor z = {1000, -1000}, one = {1, 1};
+  const SigmoidBceArgs args = {z.data(), one.data(), one.data(), nullptr,
+                               1,        2,          1,          0};
+  EXPECT_EQ(SigmoidBce(args), 1000);
+}
+
+// Context row 1 twice, each time with the old rows: d is -1/2 where the label
+// is 1, so that lr 2 adds the output row once for each naming.
+TEST(ReferenceWindowTest, ARowThatIsNamedTwiceGetsBothAdditions) {
+  const Tensor in = {0, 0, 0, 0}, out = {3, 5}, w = {1}, mask = {1, 1};
+  const Tensor contexts = {1, 1}, outputs = {0};
+  WindowArgs args = {};
+  args.in = in.data();
+  args.out = out.data();
+  args.contexts = contexts.data();
+  args.outputs = outputs.data();
+  args.mask = mask.data();
+  args.weights = w.data();
+  args.lr = 2;
+  args.in_rows = 2;
+  args.out_rows = 1;
+  args.cols = 2;
+  args.num_contexts = 2;
+  args.num_outputs = args.positives = 1;
+  Tensor new_in(4), new_out(2);
+  EXPECT_DOUBLE_EQ(Window(args, new_in.data(), new_out.data()),
+                   2 * std::log(2.0));
+  EXPECT_THAT(new_in, ElementsAre(0, 0, 6, 10));
+  EXPECT_THAT(new_out, ElementsAre(3, 5));
+
+  const Tensor mean = {0.5, 0.5}, spread = {1, 0};
+  args.mask = nullptr;
+  args.mean = mean.data();
+  args.spread = spread.data();
+  Window(args, new_in.data(), new_out.data());
+  EXPECT_THAT(new_in, ElementsAre(0, 0, 3, 5));
+}
+
 TEST(ReferenceRowsTest, OneHotMarksTheLabel) {
   const Tensor labels = {2, 0};
   Tensor y(6, -1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/loss.h"
+#include "kernels/cpu/sigmoid_bce.h"
 #include "kernels/reference.h"
 #include "tests/kernels/cpu_kernel_test.h"
 
@@ -61,6 +62,68 @@ TEST_P(CpuLossTest, SoftmaxMatchesFloat64InPlace) {
     Softmax(x.data(), x.data(), cols, 0, kRows);
     ASSERT_NO_FATAL_FAILURE(ExpectNear(x, want, kTolerance));
   }
+}
+
+// Rows [begin, end) only; labels or the first column.
+TEST_P(CpuLossTest, SigmoidBceMatchesFloat64) {
+  constexpr int64_t kBegin = 1, kEnd = 5, kBlocks = 2, kAll = 6;
+  for (int64_t cols : kSizes) {
+    Floats z = RandomFloats(kAll * cols, -30, 30, 1);
+    const Floats mask = RandomFloats(kAll, 0, 1, 2);
+    const Floats weights = RandomFloats(kBlocks * cols, 0, 1, 3);
+    const Floats labels = RandomFloats(kBlocks * cols, 0, 1, 4);
+    for (bool labelled : {false, true}) {
+      const std::vector<double> zs = z.Doubles(), ms = mask.Doubles();
+      const std::vector<double> ws = weights.Doubles(), ls = labels.Doubles();
+      std::vector<double> want(zs.size());
+      const reference::SigmoidBceArgs all = {
+          zs.data(), ms.data(), ws.data(), labelled ? ls.data() : nullptr,
+          kAll,      cols,      kBlocks,   1};
+      reference::SigmoidBceGrad(all, want.data());
+      const SigmoidBceArgs args = {z.data(),
+                                   mask.data(),
+                                   weights.data(),
+                                   labelled ? labels.data() : nullptr,
+                                   1,
+                                   cols,
+                                   kAll / kBlocks};
+      Floats loss(kAll, -9.0f), dz(kAll * cols, -9.0f);
+      SigmoidBceRows(args, loss.data(), kBegin, kEnd);
+      SigmoidBceGradRows(args, dz.data(), kBegin, kEnd);
+      for (int64_t r = 0; r < kAll; ++r) {
+        const bool asked = r >= kBegin && r < kEnd;
+        reference::SigmoidBceArgs row = all;
+        const int64_t block = r / 3 * cols;
+        row.z += r * cols;
+        row.mask += r;
+        row.weights += block;
+        if (labelled) row.labels += block;
+        row.rows = row.blocks = 1;
+        const double want_loss = reference::SigmoidBce(row);
+        // Exp, log1p and a sum of up to 129 terms below 60.
+        EXPECT_NEAR(loss[r], asked ? want_loss : -9,
+                    asked ? 1e-6 * (1 + want_loss) : 0);
+        for (int64_t i = r * cols; i < (r + 1) * cols; ++i) {
+          EXPECT_NEAR(dz[i], asked ? want[i] : -9, asked ? 1e-6 : 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuLossTest, SigmoidBceOfLargeLogitsIsFiniteAndOfNanIsNan) {
+  const Floats z({1e30f, -1e30f, NAN}), one({1, 1, 1});
+  const SigmoidBceArgs args = {z.data(), one.data(), one.data(), nullptr,
+                               0,        1,          3};
+  Floats loss(3), dz(3);
+  SigmoidBceRows(args, loss.data(), 0, 3);
+  SigmoidBceGradRows(args, dz.data(), 0, 3);
+  EXPECT_EQ(loss[0], 1e30f);
+  EXPECT_EQ(loss[1], 0);
+  EXPECT_TRUE(std::isnan(loss[2]));
+  EXPECT_EQ(dz[0], 1);
+  EXPECT_EQ(dz[1], 0);
+  EXPECT_TRUE(std::isnan(dz[2]));
 }
 
 TEST_P(CpuLossTest, SoftmaxGradMatchesFloat64InPlace) {

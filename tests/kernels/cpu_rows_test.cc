@@ -24,6 +24,25 @@ TEST_P(CpuRowsTest, GatherRowsCopiesTheRangeAsked) {
   }
 }
 
+TEST_P(CpuRowsTest, ScatterAddAddsTheColumnsAskedOfRowsInOrder) {
+  const Ints indices({2, 0, 2});
+  for (int64_t cols : kSizes) {
+    const Floats x = RandomFloats(3 * cols, -1, 1, 1);
+    const Floats before = RandomFloats(3 * cols, -1, 1, 2);
+    Floats table = before;
+    const int64_t middle = cols / 2;
+    ScatterAdd(indices.data(), x.data(), table.data(), 3, cols, middle, cols);
+    for (int64_t c = 0; c < cols; ++c) {
+      const bool asked = c >= middle;
+      EXPECT_EQ(table[c], asked ? before[c] + x[cols + c] : before[c]);
+      EXPECT_EQ(table[cols + c], before[cols + c]);
+      const float old = before[2 * cols + c];
+      EXPECT_EQ(table[2 * cols + c],
+                asked ? old + x[c] + x[2 * cols + c] : old);
+    }
+  }
+}
+
 TEST_P(CpuRowsTest, CopyRowsCopiesTheRangeAsked) {
   const Floats x = RandomFloats(4 * 7, -1, 1, 1);
   for (int64_t cols : {3, 7}) {

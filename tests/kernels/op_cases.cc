@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/kernels/op_cases.h"
 
+#include <algorithm>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -94,7 +95,7 @@ class Builder {
     Run(std::move(operands), GetOpDef(case_.op).default_attrs);
   }
 
-  // The op's results become the new values of these params.
+  // The op's last results become the new values of these params.
   void RunUpdate(std::vector<Value> operands, const std::vector<Value>& params,
                  Attrs attrs) {
     Graph& g = case_.graph;
@@ -102,8 +103,13 @@ class Builder {
     case_.name = absl::StrCat(first.node->def().name, " ",
                               PrintAttrs(case_.op, first.node->attrs), " ",
                               params[0].type().ToString());
-    for (size_t i = 0; i < params.size(); ++i) {
-      g.AddUpdate(params[i], first.node->result(static_cast<int>(i)));
+    const int others = static_cast<int>(first.node->types.size()) -
+                       static_cast<int>(params.size());
+    for (int i = 0; i < others; ++i) {
+      g.AddResult(absl::StrCat("y", i), first.node->result(i));
+    }
+    for (int i = 0; i < std::ssize(params); ++i) {
+      g.AddUpdate(params[i], first.node->result(others + i));
     }
     case_.bindings = RoundToLeaves(g, case_.bindings);
     CHECK(g.Verify().ok());
@@ -140,6 +146,32 @@ class Builder {
   OpCase case_;
 };
 
+// A step of a window over tables of rows x cols and of one row more, with `k`
+// contexts; in place or not.
+void WindowCase(Builder b, OpKind op, int64_t rows, int64_t cols, int64_t k,
+                bool in_place) {
+  const bool cbow = op == OpKind::kCbowWindow;
+  const bool labels = op == OpKind::kHsWindow || (cbow && k % 2 == 0);
+  const int64_t n = 1 + (rows + k) % 6;
+  const auto table = [&](Dims dims) {
+    return in_place ? b.Param(dims) : b.Float(dims);
+  };
+  std::vector<Value> operands = {table({rows, cols}), table({rows + 1, cols}),
+                                 b.Below(k, rows)};
+  operands.push_back(cbow ? b.Unit({1, k}) : b.Unit({k}));
+  if (cbow) operands.push_back(b.Unit({1, k}));
+  operands.push_back(b.Below(n, rows + 1));
+  operands.push_back(b.Unit({1, n}));
+  if (labels) operands.push_back(b.Unit({1, n}));
+  operands.push_back(b.Scalar(0.1));
+  Attrs attrs = NoAttrs();
+  if (op != OpKind::kHsWindow) {
+    attrs = PositivesAttrs{labels ? 0 : std::min<int64_t>(n, 2)};
+  }
+  if (!in_place) return b.Run(operands, attrs);
+  b.RunUpdate(operands, {operands[0], operands[1]}, attrs);
+}
+
 // The cases of one op at rows x cols (and k where a third size is needed).
 void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
            const std::function<void(const OpCase&)>& fn) {
@@ -157,6 +189,17 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
       c.Run({c.Below(rows, cols), c.Below(k, rows)});
       Builder d = make();
       d.Run({d.Float({rows, cols}), d.Below(k, rows)});
+      return;
+    }
+    case OpKind::kScatterAdd: {
+      Builder b = make();
+      const Value table = b.Param({rows, cols});
+      b.RunUpdate({table, b.Below(k, rows), b.Float({k, cols})}, {table},
+                  NoAttrs{});
+      Builder c = make();  // not in place
+      c.Run({c.Float({rows, cols}), c.Below(k, rows), c.Float({k, cols})});
+      Builder d = make();
+      d.Run({d.Float({rows}), d.Below(k, rows), d.Float({k})});
       return;
     }
     case OpKind::kBroadcastModels:
@@ -237,6 +280,38 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
         const Value c = b.Param({rows, cols});
         operands.push_back(c);
         b.RunUpdate(operands, {c}, a);
+      }
+      return;
+    case OpKind::kBlockMatMul:
+      for (int bits = 0; bits < 8; ++bits) {
+        const BlockMatMulAttrs a{bits & 4 ? 3 : 1, (bits & 1) != 0,
+                                 (bits & 2) != 0};
+        Builder b = make();
+        b.Run({b.Float(a.trans_a ? Dims{a.blocks * k, rows}
+                                 : Dims{a.blocks * rows, k}),
+               b.Float(a.trans_b ? Dims{a.blocks * cols, k}
+                                 : Dims{a.blocks * k, cols})},
+              a);
+      }
+      return;
+    case OpKind::kSigmoidBce:
+    case OpKind::kSigmoidBceGrad:
+      for (int64_t blocks : {1, 2}) {
+        for (bool labels : {false, true}) {
+          Builder b = make();
+          std::vector<Value> operands = {b.Float({blocks * rows, cols}),
+                                         b.Unit({blocks * rows}),
+                                         b.Unit({blocks, cols})};
+          if (labels) operands.push_back(b.Unit({blocks, cols}));
+          b.Run(operands, PositivesAttrs{labels ? 0 : cols / 2});
+        }
+      }
+      return;
+    case OpKind::kSgnsWindow:
+    case OpKind::kHsWindow:
+    case OpKind::kCbowWindow:
+      for (bool in_place : {false, true}) {
+        WindowCase(make(), op, rows, cols, k, in_place);
       }
       return;
     case OpKind::kAddBias: {
@@ -377,6 +452,24 @@ void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
 }
 
 }  // namespace
+
+bool HasGpuKernel(OpKind op) {
+  switch (op) {
+    case OpKind::kGatherSparse:
+    case OpKind::kSparseMatMul:
+    case OpKind::kSparseOuter:
+    case OpKind::kScatterAdd:
+    case OpKind::kBlockMatMul:
+    case OpKind::kSigmoidBce:
+    case OpKind::kSigmoidBceGrad:
+    case OpKind::kSgnsWindow:
+    case OpKind::kHsWindow:
+    case OpKind::kCbowWindow:
+      return false;
+    default:
+      return true;
+  }
+}
 
 void ForEachOpCase(const std::function<void(const OpCase&)>& fn) {
   for (const OpDef& def : AllOps()) {

@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/window.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <type_traits>
+
+#include "hwy/cache_control.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/window.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace onestep::cpu::HWY_NAMESPACE {
+
+// Outputs are done six at a time: their old and new values, a context and a
+// coefficient fill the registers of AVX2.
+constexpr int64_t kBlock = 6;
+// Contexts go in pairs, which have 12 dots with a block. A tile of 16 floats
+// has those of the first context with outputs 0 to 3, of the second one, of
+// the first with outputs 4 and 5, of the second one, and four zeros.
+constexpr int64_t kTile = 16;
+// Contexts whose dots are taken at once, by the number of registers.
+#if HWY_TARGET == HWY_AVX3
+constexpr int64_t kTogether = 4;
+#else
+constexpr int64_t kTogether = 2;
+#endif
+
+constexpr int64_t AtTile(int64_t context, int64_t output) {
+  return output < 4 ? 4 * context + output : 4 + 2 * context + output;
+}
+
+constexpr int64_t RoundUp(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
+
+// What a step is about: each row once, with its weights. Tiles of weights are
+// alike for both contexts of a pair, those of masks for all outputs.
+struct Step {
+  float** contexts;      // [C]
+  float** outputs;       // [N], then rows of zeros to whole blocks
+  const float** masks;   // a tile per pair of contexts
+  const float* weights;  // a tile per block of outputs
+  const float* targets;  // weights times labels, likewise
+  float *own_masks, *own_weights, *own_targets;  // tiles for other than 0 and 1
+  float *mean_of, *spread;                       // [C], of CBOW
+  int64_t num_contexts, num_blocks;
+};
+
+// The memory of a call.
+struct Scratch {
+  Scratch(void* memory, int64_t num_contexts, int64_t num_outputs, int64_t cols)
+      : begin(static_cast<char*>(memory)), end(begin) {
+    const int64_t pairs = (num_contexts + 1) / 2;
+    const int64_t blocks = (num_outputs + kBlock - 1) / kBlock;
+    for (Step& step : steps) {
+      step.contexts = Take<float*>(num_contexts);
+      step.outputs = Take<float*>(blocks * kBlock);
+      step.masks = Take<const float*>(pairs);
+      step.own_masks = Take<float>(pairs * kTile);
+      step.own_weights = Take<float>(blocks * kTile);
+      step.own_targets = Take<float>(blocks * kTile);
+      step.mean_of = Take<float>(num_contexts);
+      step.spread = Take<float>(num_contexts);
+    }
+    ones = Take<float>(blocks * kTile);
+    positives = Take<float>(blocks * kTile);
+    zeros = Take<float>(cols);
+    head_end = end;
+    tiles = Take<float>(blocks * pairs * kTile);
+    mean = Take<float>(cols);
+    error = Take<float>(cols);
+    old_contexts = Take<float>(num_contexts * cols);
+  }
+
+  char *begin, *head_end, *end;  // the head is 0 when a call begins
+  Step steps[2];                 // the one at hand, and the next
+  float* ones;                   // the tiles of weights that are all 1,
+  float* positives;              // and of their targets without labels
+  float* zeros;                  // a row
+  float* tiles;         // dots, then coefficients, of a block's pairs each
+  float *mean, *error;  // CBOW: rows, of the contexts and its gradient
+  float* old_contexts;  // rows, where there is more than one block
+
+ private:
+  template <typename T>
+  T* Take(int64_t n) {
+    T* const taken = reinterpret_cast<T*>(end);
+    end += RoundUp(n * static_cast<int64_t>(sizeof(T)), 64);
+    return taken;
+  }
+};
+
+// ---- the rows of a step -----------------------------------------------------
+
+// m where w is 1 m times and then 0; else -1.
+HWY_INLINE int64_t OnesThenZeros(const float* w, int64_t n) {
+  const D d;
+  int64_t ones = 0;
+  bool plain = true;
+  ForVectors(n, [&](int64_t i, auto lanes) HWY_ATTR {
+    const V v = lanes.Or(lanes.Load(w + i), hn::Zero(d));
+    const M is_one = hn::Eq(v, hn::Set(d, 1.0f));
+    const auto count = static_cast<int64_t>(hn::CountTrue(d, is_one));
+    plain = plain && (count == 0 || ones == i) &&
+            hn::AllTrue(d, hn::Eq(v, hn::IfThenElseZero(hn::FirstN(d, count),
+                                                        hn::Set(d, 1.0f))));
+    ones += count;
+  });
+  return plain ? ones : -1;
+}
+
+// Whether an index is there twice.
+HWY_INLINE bool HasRepeats(const int32_t* indices, int64_t n) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  bool repeats = false;
+  ForVectors(n, [&](int64_t i, auto lanes) HWY_ATTR {
+    const V bits = lanes.Load(reinterpret_cast<const float*>(indices + i));
+    const auto at = hn::BitCast(di, bits);
+    auto found = hn::Zero(di);  // minus as often as each is there
+    for (int64_t k = 0; k < n; ++k) {
+      const auto same = hn::Eq(at, hn::Set(di, indices[k]));
+      found = hn::Add(found, hn::VecFromMask(di, same));
+    }
+    const V often = lanes.Or(hn::ConvertTo(d, found), hn::Zero(d));
+    repeats = repeats || !hn::AllTrue(d, hn::Ge(often, hn::Set(d, -1.0f)));
+  });
+  return repeats;
+}
+
+// Calls f(index, weight, target) for each index once, with the sums of the
+// weights, and of weights times label(i), of those that name it; not where the
+// weights are 0.
+template <class Label, class F>
+HWY_INLINE void ForEachRow(const int32_t* indices, const float* weights,
+                           int64_t n, Label label, F f) {
+  for (int64_t i = 0; i < n; ++i) {
+    float weight = weights[i], target = weight * label(i);
+    if (weight == 0) continue;
+    const auto like = [=](int64_t k) {
+      return weights[k] != 0 && indices[k] == indices[i];
+    };
+    int64_t first = 0;
+    while (!like(first)) ++first;
+    if (first < i) continue;
+    for (int64_t k = i + 1; k < n; ++k) {
+      if (!like(k)) continue;
+      weight += weights[k];
+      target += weights[k] * label(k);
+    }
+    f(indices[i], weight, target);
+  }
+}
+
+HWY_INLINE void SetContext(float* tile, int64_t second, float value) {
+  for (int64_t k = 0; k < kBlock; ++k) tile[AtTile(second, k)] = value;
+}
+
+HWY_INLINE void SetOutput(float* tiles, int64_t k, float value) {
+  float* const tile = tiles + k / kBlock * kTile;
+  tile[AtTile(0, k % kBlock)] = tile[AtTile(1, k % kBlock)] = value;
+}
+
+HWY_INLINE void PrefetchRow(const float* row, int64_t cols) {
+  for (int64_t c = 0; c < cols; c += 16) hwy::Prefetch(row + c);
+}
+
+// Outputs of step t; asks for their rows.
+HWY_INLINE void PrepareOutputs(const WindowArgs& args, int64_t t,
+                               const Scratch& scratch, Step& step) {
+  const int64_t n = args.num_outputs, cols = args.cols;
+  const int32_t* const indices = args.outputs + t * n;
+  const float* const weights = args.weights + t * n;
+  int64_t count = 0;
+  const auto add = [&](int64_t index) {
+    step.outputs[count] = args.out + index * cols;
+    PrefetchRow(step.outputs[count++], cols);
+  };
+  if (args.labels == nullptr && OnesThenZeros(weights, n) == n &&
+      !HasRepeats(indices, n)) {
+    step.weights = scratch.ones;
+    step.targets = scratch.positives;
+    while (count < n) add(indices[count]);
+  } else {
+    const float* const labels = args.labels;
+    step.weights = step.own_weights;
+    step.targets = step.own_targets;
+    const auto label = [&](int64_t k) {
+      if (labels != nullptr) return labels[t * n + k];
+      return k < args.positives ? 1.0f : 0.0f;
+    };
+    ForEachRow(indices, weights, n, label,
+               [&](int64_t index, float weight, float target) {
+                 SetOutput(step.own_weights, count, weight);
+                 SetOutput(step.own_targets, count, target);
+                 add(index);
+               });
+    for (int64_t k = count; k < RoundUp(count, kBlock); ++k) {
+      SetOutput(step.own_weights, k, 0);
+      SetOutput(step.own_targets, k, 0);
+    }
+  }
+  while (count % kBlock != 0) step.outputs[count++] = scratch.zeros;
+  step.num_blocks = count / kBlock;
+}
+
+// Masks of 1 for a pair, and for its first context alone.
+HWY_ALIGN constexpr float kBoth[kTile] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+HWY_ALIGN constexpr float kFirst[kTile] = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1};
+
+HWY_INLINE void PrepareSkipGram(const WindowArgs& args, int64_t t,
+                                const Scratch& scratch, Step& step) {
+  const int64_t n = args.num_contexts;
+  const int32_t* const indices = args.contexts + t * n;
+  const float* const masks = args.mask + t * n;
+  int64_t m = OnesThenZeros(masks, n);
+  if (m >= 0 && !HasRepeats(indices, m)) {
+    for (int64_t j = 0; j < m; ++j) {
+      step.contexts[j] = args.in + indices[j] * args.cols;
+      step.masks[j / 2] = kBoth;
+    }
+    if (m % 2 != 0) step.masks[m / 2] = kFirst;
+  } else {
+    m = 0;
+    ForEachRow(
+        indices, masks, n, [](int64_t) { return 0.0f; },
+        [&](int64_t index, float mask, float) {
+          step.contexts[m] = args.in + index * args.cols;
+          step.masks[m / 2] = step.own_masks + m / 2 * kTile;
+          SetContext(step.own_masks + m / 2 * kTile, m % 2, mask);
+          ++m;
+        });
+    if (m % 2 != 0) SetContext(step.own_masks + m / 2 * kTile, 1, 0);
+  }
+  step.num_contexts = m;
+  PrepareOutputs(args, t, scratch, step);
+}
+
+HWY_INLINE void PrepareCbow(const WindowArgs& args, int64_t t,
+                            const Scratch& scratch, Step& step) {
+  const int64_t first = t * args.num_contexts;
+  int64_t m = 0;
+  for (int64_t j = first; j < first + args.num_contexts; ++j) {
+    if (args.mask[j] == 0 && args.spread[j] == 0) continue;
+    step.contexts[m] = args.in + args.contexts[j] * args.cols;
+    step.mean_of[m] = args.mask[j];
+    step.spread[m++] = args.spread[j];
+  }
+  step.num_contexts = m;
+  PrepareOutputs(args, t, scratch, step);
+}
+
+// ---- dots and loss ----------------------------------------------------------
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <int kContexts>
+HWY_INLINE void StoreDots(V (&z)[kContexts][kBlock], float* tile) {
+  std::fill_n(tile, (kContexts + 1) / 2 * kTile, 0.0f);
+  for (int64_t j = 0; j < kContexts; ++j) {
+    for (int64_t k = 0; k < kBlock; ++k) {
+      tile[j / 2 * kTile + AtTile(j % 2, k)] = hn::GetLane(z[j][k]);
+    }
+  }
+}
+
+#else
+
+using D4 = hn::Full128<float>;
+using V4 = hn::Vec<D4>;
+
+template <class DX>
+HWY_INLINE V4 SumOfBlocks(DX d, hn::Vec<DX> v) {
+  if constexpr (hn::MaxLanes(DX()) == 4) {
+    return v;
+  } else {
+    const hn::Half<DX> half;
+    return SumOfBlocks(half,
+                       hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+// The sums of the lanes of a, b, c and e.
+HWY_INLINE V4 SumsOf(V a, V b, V c, V e) {
+  const D d;
+  const hn::RepartitionToWide<D> dd;
+  const V ab =
+      hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  const V ce =
+      hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
+  const auto ab2 = hn::BitCast(dd, ab), ce2 = hn::BitCast(dd, ce);
+  return SumOfBlocks(
+      d, hn::Add(hn::BitCast(d, hn::InterleaveLower(dd, ab2, ce2)),
+                 hn::BitCast(d, hn::InterleaveUpper(dd, ab2, ce2))));
+}
+
+// In whole vectors: a load that spans several stores waits.
+template <class DX>
+HWY_INLINE void StoreTile(DX d, V4 a, V4 b, V4 c, float* tile) {
+  const V4 zero = hn::Zero(D4());
+  if constexpr (hn::MaxLanes(DX()) == 16) {
+    const hn::Half<DX> half;
+    const auto low = hn::Combine(half, b, a);
+    hn::StoreU(hn::Combine(d, hn::Combine(half, zero, c), low), d, tile);
+  } else if constexpr (hn::MaxLanes(DX()) == 8) {
+    hn::StoreU(hn::Combine(d, b, a), d, tile);
+    hn::StoreU(hn::Combine(d, zero, c), d, tile + 8);
+  } else {
+    hn::StoreU(a, d, tile);
+    hn::StoreU(b, d, tile + 4);
+    hn::StoreU(c, d, tile + 8);
+    hn::StoreU(zero, d, tile + 12);
+  }
+}
+
+template <int kContexts>
+HWY_INLINE void StoreDots(V (&z)[kContexts][kBlock], float* tile) {
+  HWY_UNROLL(2)
+  for (int j = 0; j < kContexts; j += 2) {
+    constexpr int kNext = kContexts > 1 ? 1 : 0;
+    const V(&a)[kBlock] = z[j];
+    const V(&b)[kBlock] = z[j + kNext];
+    const V4 first = SumsOf(a[0], a[1], a[2], a[3]);
+    const V4 second = kNext ? SumsOf(b[0], b[1], b[2], b[3]) : hn::Zero(D4());
+    StoreTile(D(), first, second, SumsOf(a[4], a[5], b[4], b[5]),
+              tile + j / 2 * kTile);
+  }
+}
+
+#endif  // HWY_TARGET
+
+// The dots of kContexts rows x with a block of rows o, to their tiles.
+template <int kContexts>
+HWY_INLINE void Dots(float* const* x, float* const* o, int64_t cols,
+                     float* tile) {
+  V z[kContexts][kBlock];
+  HWY_UNROLL(4)
+  for (int j = 0; j < kContexts; ++j) {
+    HWY_UNROLL(6)
+    for (int k = 0; k < kBlock; ++k) z[j][k] = hn::Zero(D());
+  }
+  ForVectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
+    V row[kContexts];
+    HWY_UNROLL(4)
+    for (int j = 0; j < kContexts; ++j) row[j] = lanes.Load(x[j] + c);
+    HWY_UNROLL(6)
+    for (int k = 0; k < kBlock; ++k) {
+      const V output = lanes.Load(o[k] + c);
+      HWY_UNROLL(4)
+      for (int j = 0; j < kContexts; ++j) {
+        z[j][k] = hn::MulAdd(row[j], output, z[j][k]);
+      }
+    }
+  });
+  StoreDots<kContexts>(z, tile);
+}
+
+// log(1 + e) for 0 <= e <= 1: e times a polynomial fitted to log(1 + e) / e in
+// Chebyshev nodes; off by 1e-7.
+HWY_INLINE V Log1p(V e) {
+  constexpr float kTerms[] = {0.0052534578f, -0.0295885074f, 0.078361668f,
+                              -0.136747697f, 0.191114311f,   -0.248443699f,
+                              0.333192713f,  -0.499995015f,  0.999999971f};
+  V p = hn::Set(D(), kTerms[0]);
+  HWY_UNROLL(8)
+  for (int i = 1; i < static_cast<int>(std::size(kTerms)); ++i) {
+    p = hn::MulAdd(p, e, hn::Set(D(), kTerms[i]));
+  }
+  return hn::Mul(p, e);
+}
+
+// Turns the dots of a tile into the coefficients of the update, and returns
+// their part of the loss.
+HWY_INLINE V Coefficients(const float* masks, const float* weights,
+                          const float* targets, V lr, float* tile) {
+  const D d;
+  V loss = hn::Zero(d);
+  HWY_UNROLL(4)
+  for (int64_t i = 0; i < kTile; i += kLanes) {
+    const V mask = hn::LoadU(d, masks + i);
+    const V weight = hn::Mul(mask, hn::LoadU(d, weights + i));
+    const V target = hn::Mul(mask, hn::LoadU(d, targets + i));
+    const V z = hn::LoadU(d, tile + i);
+    const V e = ExpOfNonPositive(hn::Neg(hn::Abs(z)));
+    const V p = hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e));
+    const V sigmoid = hn::IfThenElse(hn::Lt(z, hn::Zero(d)), hn::Mul(e, p), p);
+    // weight softplus(z) - target z, in which nothing cancels.
+    const V above = hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), weight);
+    const V linear = hn::Mul(hn::Sub(above, target), z);
+    loss = hn::Add(loss, hn::MulAdd(weight, Log1p(e), linear));
+    hn::StoreU(hn::Mul(lr, hn::NegMulAdd(weight, sigmoid, target)), d,
+               tile + i);
+  }
+  return loss;
+}
+
+// ---- updates ----------------------------------------------------------------
+
+// A block of outputs against all contexts: x[j] += sum over k of g o[k] and
+// o[k] += sum over j of g old_x[j], g of the pairs' tiles. kCopied: old_x are
+// copies of x; else x itself.
+template <bool kCopied>
+HWY_INLINE void Update(const float* tiles, float* const* x,
+                       const float* old_rows, int64_t num_contexts,
+                       float* const* o, int64_t cols) {
+  ForVectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
+    V old[kBlock], now[kBlock];
+    HWY_UNROLL(6)
+    for (int k = 0; k < kBlock; ++k) old[k] = now[k] = lanes.Load(o[k] + c);
+    const auto add = [&](const float* tile, int64_t j,
+                         int64_t second) HWY_ATTR {
+      float* const row = x[j] + c;
+      const V before = lanes.Load(kCopied ? old_rows + j * cols + c : row);
+      V after = kCopied ? lanes.Load(row) : before;
+      HWY_UNROLL(6)
+      for (int64_t k = 0; k < kBlock; ++k) {
+        const V g = hn::Set(D(), tile[AtTile(second, k)]);
+        now[k] = hn::MulAdd(g, before, now[k]);
+        after = hn::MulAdd(g, old[k], after);
+      }
+      lanes.Store(after, row);
+    };
+    const float* tile = tiles;
+    int64_t j = 0;
+    for (; j + 2 <= num_contexts; j += 2, tile += kTile) {
+      add(tile, j, 0);
+      add(tile, j + 1, 1);
+    }
+    if (j < num_contexts) add(tile, j, 0);
+    HWY_UNROLL(6)
+    for (int k = 0; k < kBlock; ++k) lanes.Store(now[k], o[k] + c);
+  });
+}
+
+// Likewise of the contexts' mean: error += sum over k of g o[k] and
+// o[k] += g mean.
+HWY_INLINE void UpdateMean(const float* tile, const float* mean, float* error,
+                           float* const* o, int64_t cols) {
+  ForVectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
+    const V x = lanes.Load(mean + c);
+    V sum = lanes.Load(error + c);
+    HWY_UNROLL(6)
+    for (int64_t k = 0; k < kBlock; ++k) {
+      const V row = lanes.Load(o[k] + c);
+      const V g = hn::Set(D(), tile[AtTile(0, k)]);
+      sum = hn::MulAdd(g, row, sum);
+      lanes.Store(hn::MulAdd(g, x, row), o[k] + c);
+    }
+    lanes.Store(sum, error + c);
+  });
+}
+
+// ---- steps ------------------------------------------------------------------
+
+// The loss of a step; fills its tiles.
+HWY_INLINE V SkipGramForward(const Step& step, int64_t cols, V lr,
+                             float* tiles) {
+  const int64_t m = step.num_contexts, pairs = (m + 1) / 2;
+  V loss = hn::Zero(D());
+  for (int64_t b = 0; b < step.num_blocks; ++b) {
+    float* const* const o = step.outputs + b * kBlock;
+    float* const block = tiles + b * pairs * kTile;
+    const auto finish = [&](int64_t j) HWY_ATTR {
+      const int64_t at = j / 2 * kTile;
+      loss = hn::Add(loss,
+                     Coefficients(step.masks[j / 2], step.weights + b * kTile,
+                                  step.targets + b * kTile, lr, block + at));
+    };
+    int64_t j = 0;
+    for (; j + kTogether <= m; j += kTogether) {
+      Dots<kTogether>(step.contexts + j, o, cols, block + j / 2 * kTile);
+      for (int64_t p = j; p < j + kTogether; p += 2) finish(p);
+    }
+    for (; j + 2 <= m; j += 2) {
+      Dots<2>(step.contexts + j, o, cols, block + j / 2 * kTile);
+      finish(j);
+    }
+    if (j < m) {
+      Dots<1>(step.contexts + j, o, cols, block + j / 2 * kTile);
+      finish(j);
+    }
+  }
+  return loss;
+}
+
+HWY_INLINE void SkipGramBackward(const Step& step, int64_t cols,
+                                 const Scratch& scratch) {
+  const int64_t m = step.num_contexts, pairs = (m + 1) / 2;
+  if (step.num_blocks == 1) {
+    return Update<false>(scratch.tiles, step.contexts, nullptr, m, step.outputs,
+                         cols);
+  }
+  for (int64_t j = 0; j < m; ++j) {
+    std::copy_n(step.contexts[j], cols, scratch.old_contexts + j * cols);
+  }
+  for (int64_t b = 0; b < step.num_blocks; ++b) {
+    Update<true>(scratch.tiles + b * pairs * kTile, step.contexts,
+                 scratch.old_contexts, m, step.outputs + b * kBlock, cols);
+  }
+}
+
+// Calls f(c, lanes) with kVecs vectors of columns from c on at a time, so that
+// a loop over rows inside it is run, and its end mispredicted, less often.
+template <int kVecs, class F>
+HWY_INLINE void ForColumns(int64_t cols, F f) {
+  int64_t c = 0;
+  for (; c + kVecs * kLanes <= cols; c += kVecs * kLanes) {
+    f(c, std::integral_constant<int, kVecs>(), Full());
+  }
+  for (; c + kLanes <= cols; c += kLanes) {
+    f(c, std::integral_constant<int, 1>(), Full());
+  }
+  if (c < cols) f(c, std::integral_constant<int, 1>(), Part(cols - c));
+}
+
+HWY_INLINE V CbowForward(const Step& step, int64_t cols, V lr,
+                         const Scratch& scratch) {
+  ForColumns<4>(cols, [&](int64_t c, auto vecs, auto lanes) HWY_ATTR {
+    V sum[vecs];
+    for (int v = 0; v < vecs; ++v) sum[v] = hn::Zero(D());
+    for (int64_t j = 0; j < step.num_contexts; ++j) {
+      const V weight = hn::Set(D(), step.mean_of[j]);
+      const float* const row = step.contexts[j] + c;
+      for (int v = 0; v < vecs; ++v) {
+        sum[v] = hn::MulAdd(weight, lanes.Load(row + v * kLanes), sum[v]);
+      }
+    }
+    for (int v = 0; v < vecs; ++v) {
+      lanes.Store(sum[v], scratch.mean + c + v * kLanes);
+    }
+  });
+  V loss = hn::Zero(D());
+  for (int64_t b = 0; b < step.num_blocks; ++b) {
+    float* const tile = scratch.tiles + b * kTile;
+    Dots<1>(&scratch.mean, step.outputs + b * kBlock, cols, tile);
+    loss = hn::Add(loss, Coefficients(kFirst, step.weights + b * kTile,
+                                      step.targets + b * kTile, lr, tile));
+  }
+  return loss;
+}
+
+HWY_INLINE void CbowBackward(const Step& step, int64_t cols,
+                             const Scratch& scratch) {
+  std::fill_n(scratch.error, cols, 0.0f);
+  for (int64_t b = 0; b < step.num_blocks; ++b) {
+    UpdateMean(scratch.tiles + b * kTile, scratch.mean, scratch.error,
+               step.outputs + b * kBlock, cols);
+  }
+  ForColumns<4>(cols, [&](int64_t c, auto vecs, auto lanes) HWY_ATTR {
+    V error[vecs];
+    for (int v = 0; v < vecs; ++v) {
+      error[v] = lanes.Load(scratch.error + c + v * kLanes);
+    }
+    for (int64_t j = 0; j < step.num_contexts; ++j) {
+      const V weight = hn::Set(D(), step.spread[j]);
+      for (int v = 0; v < vecs; ++v) {
+        float* const row = step.contexts[j] + c + v * kLanes;
+        lanes.Store(hn::MulAdd(weight, error[v], lanes.Load(row)), row);
+      }
+    }
+  });
+}
+
+// Each step is prepared while the one before computes: its rows come from
+// memory meanwhile, and its preparation fills the wait for the coefficients.
+template <class Prepare, class Forward, class Backward>
+HWY_INLINE void Run(const WindowArgs& args, int64_t steps, Prepare prepare,
+                    Forward forward, Backward backward) {
+  const D d;
+  Scratch scratch(args.scratch, args.num_contexts, args.num_outputs, args.cols);
+  std::memset(scratch.begin, 0, scratch.head_end - scratch.begin);
+  for (int64_t k = 0; k < args.num_outputs; ++k) {
+    SetOutput(scratch.ones, k, 1);
+    SetOutput(scratch.positives, k, k < args.positives ? 1.0f : 0.0f);
+  }
+  prepare(0, scratch, scratch.steps[0]);
+  for (int64_t t = 0; t < steps; ++t) {
+    const Step& step = scratch.steps[t % 2];
+    const V lr = hn::Set(d, args.lr[t * args.lr_stride]);
+    args.loss[t * args.loss_stride] =
+        hn::GetLane(hn::SumOfLanes(d, forward(step, lr, scratch)));
+    if (t + 1 < steps) prepare(t + 1, scratch, scratch.steps[(t + 1) % 2]);
+    backward(step, scratch);
+  }
+}
+
+void SkipGramWindows(const WindowArgs& args, int64_t steps) {
+  const int64_t cols = args.cols;
+  Run(
+      args, steps,
+      [&](int64_t t, const Scratch& scratch, Step& step)
+          HWY_ATTR { PrepareSkipGram(args, t, scratch, step); },
+      [=](const Step& step, V lr, const Scratch& scratch)
+          HWY_ATTR { return SkipGramForward(step, cols, lr, scratch.tiles); },
+      [=](const Step& step, const Scratch& scratch)
+          HWY_ATTR { SkipGramBackward(step, cols, scratch); });
+}
+
+void CbowWindows(const WindowArgs& args, int64_t steps) {
+  const int64_t cols = args.cols;
+  Run(
+      args, steps,
+      [&](int64_t t, const Scratch& scratch, Step& step)
+          HWY_ATTR { PrepareCbow(args, t, scratch, step); },
+      [=](const Step& step, V lr, const Scratch& scratch)
+          HWY_ATTR { return CbowForward(step, cols, lr, scratch); },
+      [=](const Step& step, const Scratch& scratch)
+          HWY_ATTR { CbowBackward(step, cols, scratch); });
+}
+
+int64_t ScratchBytes(int64_t num_contexts, int64_t num_outputs, int64_t cols) {
+  const Scratch scratch(nullptr, num_contexts, num_outputs, cols);
+  return scratch.end - scratch.begin;
+}
+
+}  // namespace onestep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace onestep::cpu {
+
+HWY_EXPORT(SkipGramWindows);
+HWY_EXPORT(CbowWindows);
+
+int64_t WindowScratchBytes(int64_t num_contexts, int64_t num_outputs,
+                           int64_t cols) {
+  return HWY_STATIC_DISPATCH(ScratchBytes)(num_contexts, num_outputs, cols);
+}
+
+void SkipGramWindows(const WindowArgs& args, int64_t steps) {
+  HWY_DYNAMIC_DISPATCH(SkipGramWindows)(args, steps);
+}
+
+void CbowWindows(const WindowArgs& args, int64_t steps) {
+  HWY_DYNAMIC_DISPATCH(CbowWindows)(args, steps);
+}
+
+}  // namespace onestep::cpu
+#endif  // HWY_ONCE
