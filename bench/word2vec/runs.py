@@ -42,7 +42,7 @@ def prepare(path, most_words, folder):
             out.write(line)
             if most_words and words >= most_words:
                 break
-    return Corpus(path.name.removesuffix(".xz"), copy, words)
+    return Corpus(path.name.split(".")[0], copy, words)
 
 
 class Programs:
