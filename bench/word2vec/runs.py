@@ -35,14 +35,15 @@ def prepare(path, most_words, folder):
     """A plain copy of a text, or of its first lines with so many words."""
     path = pathlib.Path(path)
     opened = lzma.open if path.suffix == ".xz" else open
-    words, copy = 0, pathlib.Path(folder, "corpus.txt")
+    name = path.name.split(".")[0]
+    words, copy = 0, pathlib.Path(folder, f"{name}.txt")
     with opened(path, "rb") as text, open(copy, "wb") as out:
         for line in text:
             words += len(line.split())
             out.write(line)
             if most_words and words >= most_words:
                 break
-    return Corpus(path.name.split(".")[0], copy, words)
+    return Corpus(name, copy, words)
 
 
 class Programs:

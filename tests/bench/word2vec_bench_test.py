@@ -12,7 +12,7 @@ import textwrap
 import unittest
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
-WORDS = 1000  # of the text
+WORDS = 1000  # of the text; the synthetic one has others
 
 # Answers as trainer, python with gensim_peer.py, word2vec_files and
 # word2vec_synthetic do, told apart by its name. FAULT: what it does wrong.
@@ -24,7 +24,10 @@ PROGRAM = """
     fault = os.environ.get("FAULT", "")
     def value(flag, default=None):
         return flags[flags.index(flag) + 1] if flag in flags else default
-    words = int(value("--max-words", {words})) * int(value("--epochs", 1))
+    words = 0
+    if "--epochs" in flags:
+        text = len(pathlib.Path(flags[0]).read_text().split())
+        words = int(value("--max-words", text)) * int(value("--epochs"))
     def times(text, binary):
         return {{kind: {{"save_seconds": s, "load_seconds": 2 * s,
                          "same": fault != "bits"}}
@@ -67,7 +70,7 @@ PROGRAM = """
     def synthetic():
         out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
         out.mkdir()
-        (out / "corpus.txt").write_text("w " * {words})
+        (out / "corpus.txt").write_text("w " * 300)
     ns = float(os.environ.get("NS", 40))
     if name == "python":
         print(json.dumps(gensim()))
@@ -92,7 +95,7 @@ class BenchTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         program = textwrap.dedent(PROGRAM).lstrip().format(
-            python=sys.executable, words=WORDS)
+            python=sys.executable)
         for name in ("trainer", "python", "word2vec_files",
                      "word2vec_synthetic"):
             (self.folder / name).write_text(program)
