@@ -15,15 +15,18 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 
-// Without it the rename could be lost. Some file systems cannot: EINVAL.
+// To the disk. Some file systems cannot: EINVAL.
+bool Sync(int fd) { return fsync(fd) == 0 || errno == EINVAL; }
+
+// Without it the rename could be lost.
 bool SyncFolder(const std::string& folder) {
   const int fd = open(folder.empty() ? "." : folder.c_str(),
                       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  const int error = fsync(fd) == 0 ? 0 : errno;
+  const int error = Sync(fd) ? 0 : errno;
   close(fd);
   errno = error;
-  return error == 0 || error == EINVAL;
+  return error == 0;
 }
 
 }  // namespace
@@ -52,7 +55,7 @@ void AtomicFile::Write(std::string_view bytes) {
 
 bool AtomicFile::Replace() {
   // Some file systems report a failed write only when it is closed.
-  if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0 ||
+  if (std::fflush(file_.get()) != 0 || !Sync(fileno(file_.get())) ||
       std::fclose(file_.release()) != 0 ||
       std::rename(draft_.c_str(), path_.c_str()) != 0) {
     const int error = errno;

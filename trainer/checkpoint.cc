@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
+#include "trainer/atomic_file.h"
 
 static_assert(std::endian::native == std::endian::little,
               "values are written to the file as they lie in memory");
@@ -63,57 +60,6 @@ std::string MakeHeader(const Checkpoint& checkpoint) {
   std::string prefix(sizeof(length), '\0');
   std::memcpy(prefix.data(), &length, sizeof(length));
   return prefix + text;
-}
-
-class FileDescriptor {
- public:
-  FileDescriptor(const std::string& path, int flags)
-      : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-
-  bool ok() const { return fd_ >= 0; }
-  bool Write(const void* data, size_t bytes) {
-    const char* next = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t written = write(fd_, next, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      next += written;
-      bytes -= written;
-    }
-    return true;
-  }
-  bool Sync() { return fsync(fd_) == 0; }
-  // Some file systems report a failed write only here.
-  bool Close() { return close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
-// This and the next return false with the reason in errno.
-bool WriteFile(const std::string& path, const Checkpoint& checkpoint) {
-  FileDescriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file.ok()) return false;
-  const std::string header = MakeHeader(checkpoint);
-  if (!file.Write(header.data(), header.size())) return false;
-  for (const NamedTensor& tensor : checkpoint.tensors) {
-    if (!file.Write(tensor.values.data(),
-                    tensor.values.size() * sizeof(float))) {
-      return false;
-    }
-  }
-  return file.Sync() && file.Close();
-}
-
-// Without it the rename could be lost. Some file systems cannot: EINVAL.
-bool SyncDirectory(const std::string& dir) {
-  FileDescriptor folder(dir.empty() ? "." : dir, O_RDONLY | O_DIRECTORY);
-  return folder.ok() && (folder.Sync() || errno == EINVAL);
 }
 
 // --- Reading ---------------------------------------------------------------
@@ -288,20 +234,12 @@ absl::StatusOr<Checkpoint> Parse(std::ifstream& file, int64_t file_bytes) {
 
 absl::Status WriteCheckpoint(const std::string& path,
                              const Checkpoint& checkpoint) {
-  const auto cannot_write = [&path](int reason) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", path, ": ", std::strerror(reason)));
-  };
-  const std::string temporary = absl::StrCat(path, ".tmp.", getpid());
-  if (!WriteFile(temporary, checkpoint) ||
-      std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    unlink(temporary.c_str());
-    return cannot_write(reason);
+  AtomicFile file(path);
+  file.Write(MakeHeader(checkpoint));
+  for (const NamedTensor& tensor : checkpoint.tensors) {
+    file.Write(tensor.values.data(), tensor.values.size() * sizeof(float));
   }
-  const std::filesystem::path dir = std::filesystem::path(path).parent_path();
-  if (!SyncDirectory(dir.string())) return cannot_write(errno);
-  return absl::OkStatus();
+  return file.Commit();
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path) {

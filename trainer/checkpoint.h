@@ -27,14 +27,9 @@ struct Checkpoint {
   std::vector<NamedTensor> tensors;  // in the order of their values on disk
 };
 
-// Replaces `path` in one step, so that whoever reads it, also after a crash,
-// finds the old file or the new one: writes PATH.tmp.PID beside it, syncs,
-// renames. Equal checkpoints give equal bytes. Bytes of names and metadata
-// that are not UTF-8 become U+FFFD.
-//
-// FailedPrecondition "cannot write PATH: <reason>" when the system refuses;
-// the old file is then as it was, unless only the last step, the sync of the
-// folder, failed.
+// Replaces `path` in one step, by an AtomicFile, with its errors. Equal
+// checkpoints give equal bytes. Bytes of names and metadata that are not UTF-8
+// become U+FFFD.
 // REQUIRES: the names differ and none is "__metadata__"; sizes fit the dims;
 // no other thread of this process writes the same path.
 absl::Status WriteCheckpoint(const std::string& path,

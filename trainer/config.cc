@@ -22,7 +22,8 @@ const std::vector<Named<Verb>>& Names() {
       {"bench", Verb::kBench},     {"info", Verb::kInfo},
       {"probe", Verb::kProbe},     {"profile", Verb::kProfile},
       {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise},
-      {"search", Verb::kSearch}};
+      {"search", Verb::kSearch},   {"nearest", Verb::kNearest},
+      {"analogy", Verb::kAnalogy}, {"word2vec-eval", Verb::kWord2vecEval}};
   return names;
 }
 

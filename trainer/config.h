@@ -27,7 +27,10 @@ enum class Verb : uint8_t {
   kProfile,
   kSweep,
   kAdvise,
-  kSearch
+  kSearch,
+  kNearest,
+  kAnalogy,
+  kWord2vecEval
 };
 
 // What the first layer's products walk: every value of the input, or its
@@ -96,9 +99,15 @@ struct Config {
 
   SearchConfig search;  // where it says more than lr, optimizer and batch
 
-  std::string model_file;  // eval, predict: a file, or a folder of --out
-  std::string images;      // predict: an IDX file; "": the test images
+  // eval, predict, nearest, analogy, word2vec-eval: a file, or a folder of
+  // --out
+  std::string model_file;
+  std::string images;  // predict: an IDX file; "": the test images
   int64_t top = 1;
+
+  std::vector<std::string> words;  // nearest; analogy: a, b, c
+  std::vector<std::string> pairs;  // word2vec-eval: files
+  std::string questions;           // word2vec-eval: a file; "": none
 };
 
 // The words for an enum's values (and on, off) in flags, tables and JSON.

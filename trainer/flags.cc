@@ -22,6 +22,7 @@
 #include "trainer/gpu_flags.h"
 #include "trainer/numbers.h"
 #include "trainer/search_flags.h"
+#include "trainer/vectors_flags.h"
 
 namespace onestep {
 namespace {
@@ -49,6 +50,9 @@ constexpr char kUsage[] =
     "  trainer profile|sweep|advise [flags]       where the time goes; which "
     "batch; which flags\n"
     "  trainer search [flags]                     find the best of many\n"
+    "  trainer nearest MODEL WORD...              words like these\n"
+    "  trainer analogy MODEL A B C                A is to B as C is to?\n"
+    "  trainer word2vec-eval MODEL [flags]        how good word vectors are\n"
     "  trainer probe [--json]                     what a GPU's launches "
     "cost\n"
     "  trainer VERB --help                        the flags of a verb\n";
@@ -108,7 +112,9 @@ Flags::Flags(Verb verb)
     config_.batches = {32, 64, 128, 256, 512, 1024, 2048, 4096};
     config_.epochs = 1;
   }
-  if (!IsOneOf({Verb::kInfo, Verb::kProbe})) {
+  if (UsesVectors(verb)) {
+    AddVectors(config_, flags_, &files_);
+  } else if (!IsOneOf({Verb::kInfo, Verb::kProbe})) {
     if (!IsOneOf({Verb::kGraph, Verb::kAdvise})) AddData();
     if (verb == Verb::kSearch) {
       AddSearchSpace(config_, flags_);
@@ -401,6 +407,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
                    flags_.Parse(std::move(args), NameOf(config_.verb)));
   if (!text.empty()) return CommandLine{config_, std::move(text)};
   RETURN_IF_ERROR(CheckFiles());
+  RETURN_IF_ERROR(SettleVectors(config_, files_));
   RETURN_IF_ERROR(SettleSearch(config_, flags_));
   RETURN_IF_ERROR(CheckTogether(config_, flags_));
   return CommandLine{config_, ""};

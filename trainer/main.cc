@@ -44,6 +44,12 @@ absl::Status RunVerb(const Config& config, Console& console) {
       return RunAdvise(config, console);
     case Verb::kSearch:
       return RunSearch(config, console);
+    case Verb::kNearest:
+      return RunNearest(config, console);
+    case Verb::kAnalogy:
+      return RunAnalogy(config, console);
+    case Verb::kWord2vecEval:
+      return RunWord2vecEval(config, console);
   }
   return absl::InternalError("unknown verb");
 }

@@ -14,19 +14,23 @@
 namespace onestep {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  void* data = MAP_FAILED;
+  const auto cannot_read = [&path](const char* reason) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot read: ", reason));
+  };
+  // Not to wait for the writer of a pipe.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return cannot_read(std::strerror(errno));
   struct stat info = {};
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd >= 0 && fstat(fd, &info) == 0) {
-    data = info.st_size == 0 && S_ISREG(info.st_mode)
-               ? nullptr
-               : mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  const bool is_file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  void* data = nullptr;
+  if (is_file && info.st_size > 0) {
+    data = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   }
   const int error = errno;
-  if (fd >= 0) close(fd);
-  if (data != MAP_FAILED) return MappedFile(data, info.st_size);
-  return absl::NotFoundError(
-      absl::StrCat(path, ": cannot read: ", std::strerror(error)));
+  close(fd);
+  if (!is_file) return cannot_read("it is not a file");
+  if (data == MAP_FAILED) return cannot_read(std::strerror(error));
+  return MappedFile(data, info.st_size);
 }
 
 MappedFile::~MappedFile() {

@@ -14,8 +14,7 @@ namespace onestep {
 // A file's bytes, mapped into memory for reading. Move-only.
 class MappedFile {
  public:
-  // NotFound "PATH: cannot read: <reason>", also of what cannot be mapped, as
-  // a pipe.
+  // NotFound "PATH: cannot read: <reason>", also of a folder or a pipe.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   MappedFile(MappedFile&& other)

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/output_dir.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
+#include "trainer/atomic_file.h"
 #include "trainer/model_file.h"
 
 namespace onestep {
@@ -22,17 +20,6 @@ namespace fs = std::filesystem;
 absl::Status CannotWrite(const std::string& path, const std::string& reason) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot write ", path, ": ", reason));
-}
-
-// A file or folder to the disk; else false with the reason in errno. Some file
-// systems cannot: EINVAL.
-bool Sync(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const int error = fsync(fd) == 0 ? 0 : errno;
-  close(fd);
-  errno = error;
-  return error == 0 || error == EINVAL;
 }
 
 }  // namespace
@@ -79,17 +66,10 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
 }
 
 absl::Status ReplaceTextFile(const std::string& path, absl::string_view text) {
-  const std::string draft = absl::StrCat(path, ".tmp.", getpid());
-  const std::string folder = fs::path(path).parent_path().string();
-  absl::Status status = WriteTextFile(draft, text);
-  if (status.ok() &&
-      (!Sync(draft) || std::rename(draft.c_str(), path.c_str()) != 0 ||
-       !Sync(folder.empty() ? "." : folder))) {
-    status = CannotWrite(path, std::strerror(errno));
-  }
-  std::error_code error;
-  if (!status.ok()) fs::remove(draft, error);
-  return status;
+  AtomicFile file(path);
+  file.Write(text.data(), text.size());
+  file.Write("\n");
+  return file.Commit();
 }
 
 absl::Status CheckCanWrite(const std::string& path) {

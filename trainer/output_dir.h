@@ -28,8 +28,7 @@ absl::Status CreateDumpDir(const std::string& dir);
 // FailedPrecondition "cannot write PATH: <reason>".
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
-// The same, renamed from PATH.tmp.PID, so that who reads it, be it after a
-// power cut, finds the old text or the new.
+// The same by an AtomicFile: who reads it finds the old text or the new.
 absl::Status ReplaceTextFile(const std::string& path, absl::string_view text);
 
 // Whether it could: FailedPrecondition as above. Leaves no file behind.

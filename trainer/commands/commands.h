@@ -44,6 +44,15 @@ absl::Status RunAdvise(const Config& config, Console& console);
 // Trains many models side by side and finds the best.
 absl::Status RunSearch(const Config& config, Console& console);
 
+// The words nearest to each of some.
+absl::Status RunNearest(const Config& config, Console& console);
+
+// What is to c as b is to a.
+absl::Status RunAnalogy(const Config& config, Console& console);
+
+// Word vectors against pairs that people judged, and on analogy questions.
+absl::Status RunWord2vecEval(const Config& config, Console& console);
+
 }  // namespace onestep
 
 #endif  // ONESTEP_TRAINER_COMMANDS_COMMANDS_H_

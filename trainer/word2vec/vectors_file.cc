@@ -83,13 +83,12 @@ absl::StatusOr<BinaryRows> FindBinaryRows(const VectorsHeader& header,
                                           rest.size(), " bytes more"));
 }
 
-// Whether the first row of a file that is not wholly of binary rows is rather
-// one of text: its values are nothing but printable.
+// Whether the first row may be one of text: the two bytes at least that each
+// of its values then has are all printable.
 bool LooksLikeText(const VectorsHeader& header, std::string_view rest) {
-  const size_t space = rest.find(' ');
-  if (space == rest.npos) return true;
+  const size_t space = std::min(rest.find(' '), rest.size());
   const std::string_view values =
-      rest.substr(space, std::min<size_t>(64, header.dim * sizeof(float)));
+      rest.substr(space, std::min<int64_t>(64, 2 * header.dim));
   return std::all_of(values.begin(), values.end(), [](unsigned char c) {
     return (c >= ' ' && c < 0x7f) || (c >= '\t' && c <= '\r');
   });
@@ -184,9 +183,13 @@ absl::StatusOr<WordVectors> ParseTextOrBinary(std::string_view text,
   if (!header) return ParseVectorsText(text, threads);
   const std::string_view rest = text.substr(header->bytes);
   const absl::StatusOr<BinaryRows> rows = FindBinaryRows(*header, rest);
-  if (rows.ok()) return CopyBinaryRows(*header, *rows, rest.size(), threads);
-  if (LooksLikeText(*header, rest)) return ParseVectorsText(text, threads);
-  return rows.status();
+  if (LooksLikeText(*header, rest)) {
+    // Short decimals take four bytes as well: what is right as text is text.
+    absl::StatusOr<WordVectors> parsed = ParseVectorsText(text, threads);
+    if (parsed.ok() || !rows.ok()) return parsed;
+  }
+  RETURN_IF_ERROR(rows.status());
+  return CopyBinaryRows(*header, *rows, rest.size(), threads);
 }
 
 }  // namespace

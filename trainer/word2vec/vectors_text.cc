@@ -154,9 +154,9 @@ absl::StatusOr<Buffer> RowsOf(const VectorsHeader& header, size_t row_bytes,
                      header.size, " words of ", header.dim));
   }
   if (static_cast<size_t>(header.size) > rest / row_bytes) {
-    return absl::DataLossError(absl::StrCat(
-        "want ", header.size, " words of ", header.dim,
-        " values as the first line says, got ", rest, " bytes behind it"));
+    return absl::DataLossError(
+        absl::StrCat("want ", header.size, " words of ", header.dim,
+                     " values as line 1 says, got ", rest, " bytes behind it"));
   }
   return Buffer::Create(header.size * header.dim * sizeof(float));
 }
@@ -212,15 +212,17 @@ absl::StatusOr<WordVectors> ParseVectorsText(std::string_view text,
     found.size += part.lines;
   }
   found.dim = header ? header->dim : CountValues(FirstLine(body));
-  if (found.dim == 0 || (header && header->size != found.size)) {
+  if (!header && found.dim == 0) {
     const std::string_view line = FirstLine(text);
-    return absl::DataLossError(
-        header ? absl::StrCat("want ", header->size, " words of ", header->dim,
-                              " values as line 1 says, got ", found.size,
-                              " lines behind it")
-               : absl::StrCat("line 1: want \"words values\", or a word and "
-                              "its values, got ",
-                              Quote({line.data(), line.size()})));
+    return absl::DataLossError(absl::StrCat(
+        "line 1: want the numbers of words and of values, or a word and its "
+        "values, got ",
+        Quote({line.data(), line.size()})));
+  }
+  if (header && header->size != found.size) {
+    return absl::DataLossError(absl::StrCat(
+        "want ", header->size, " words of ", header->dim,
+        " values as line 1 says, got ", found.size, " lines behind it"));
   }
   WordVectors vectors;
   vectors.dim = found.dim;
