@@ -10,7 +10,7 @@
 namespace onestep {
 namespace {
 
-constexpr uint64_t kSliceStream = uint64_t{9} << 32;  // see random.h
+constexpr uint64_t kSliceStream = uint64_t{8} << 32;  // see random.h
 constexpr double kNegativePower = 0.75;
 
 // Steps that are sampled, then run: binding them costs little then, and they

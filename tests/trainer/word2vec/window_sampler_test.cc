@@ -13,8 +13,8 @@
 namespace onestep {
 namespace {
 
-using testing::ElementsAre;
 using testing::Each;
+using testing::ElementsAre;
 
 // A sampler over a text in which no word is left out.
 struct Sampled {
@@ -101,8 +101,7 @@ TEST(WindowSamplerTest, EveryWordOfALongSentenceIsACentreWithItsNeighbours) {
     const std::vector<int32_t> contexts = ContextsOf(steps, t);
     pairs += std::ssize(contexts);
     // The same number on both sides, all of it, but for the sentence's ends.
-    const int64_t span =
-        std::max(t - contexts.front(), contexts.back() - t);
+    const int64_t span = std::max(t - contexts.front(), contexts.back() - t);
     ASSERT_LE(span, 3);
     std::vector<int32_t> want;
     for (int64_t i = std::max<int64_t>(0, t - span);
@@ -217,8 +216,9 @@ TEST(WindowSamplerTest, CbowHasAStepForEachCentre) {
       for (int64_t i = t * 10; i < t * 10 + 10; ++i) {
         sum += steps.mask[i];
         const bool counts = steps.mask[i] > 0;
-        const float spread =
-            !counts ? 0 : gradient == CbowGradient::kExact ? 1 / m : 1;
+        const float spread = !counts                            ? 0
+                             : gradient == CbowGradient::kExact ? 1 / m
+                                                                : 1;
         ASSERT_EQ(steps.spread[i], spread);
       }
       ASSERT_FLOAT_EQ(sum, 1);
@@ -239,11 +239,11 @@ TEST(WindowSamplerTest, OutputsOfHierarchicalSoftmaxAreTheCentresPath) {
     const int64_t length = tree.length(static_cast<int32_t>(t));
     ASSERT_EQ(std::accumulate(weights, weights + longest, 0.0f), length);
     EXPECT_EQ(steps.outputs[t * longest], 0);  // the root is row 0
-    tree.ForEachNode(
-        static_cast<int32_t>(t), [&](int i, int32_t node, int code) {
-          EXPECT_EQ(steps.outputs[t * longest + i], 48 - node);
-          EXPECT_EQ(steps.labels[t * longest + i], 1 - code);
-        });
+    tree.ForEachNode(static_cast<int32_t>(t),
+                     [&](int i, int32_t node, int code) {
+                       EXPECT_EQ(steps.outputs[t * longest + i], 48 - node);
+                       EXPECT_EQ(steps.labels[t * longest + i], 1 - code);
+                     });
   }
 }
 

@@ -23,11 +23,8 @@ class Word2vecTrainerTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TempFolder;
-    SyntheticCorpus synthetic;
-    synthetic.tokens = 40'000;
-    synthetic.topics = 2;
     const std::string path = folder_->path() + "/corpus.txt";
-    ASSERT_TRUE(WriteSyntheticCorpus(path, synthetic).ok());
+    ASSERT_TRUE(WriteSyntheticCorpus(path, 40'000, 1).ok());
     absl::StatusOr<Corpus> corpus = ReadCorpus(path, CorpusOptions());
     ASSERT_TRUE(corpus.ok()) << corpus.status();
     corpus_ = new Corpus(std::move(*corpus));
@@ -45,9 +42,9 @@ class Word2vecTrainerTest : public testing::Test {
   static absl::StatusOr<Trained> Train(const Word2vecConfig& config,
                                        CompileOptions options,
                                        int64_t epochs = 2, uint64_t seed = 1) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Word2vecTrainer> trainer,
-                     Word2vecTrainer::Create(config, *corpus_, epochs, seed,
-                                             options));
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Word2vecTrainer> trainer,
+        Word2vecTrainer::Create(config, *corpus_, epochs, seed, options));
     Trained trained;
     for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
       ASSIGN_OR_RETURN(const TrainedCounts counts,
@@ -122,7 +119,8 @@ TEST_F(Word2vecTrainerTest, TheFusedStepTrainsWhatTheTextbookGraphDoes) {
     SCOPED_TRACE(model.name);
     // So few that roundings, which grow from step to step, stay small.
     model.config.max_words = 300;
-    CompileOptions fused = Threads(1), sparse = Threads(1), unfused = Threads(1);
+    CompileOptions fused = Threads(1), sparse = Threads(1),
+                   unfused = Threads(1);
     sparse.disabled_passes = {"fuse-sparse-window"};
     unfused.fuse = false;
     ASSERT_OK_AND_ASSIGN(const Trained a, Train(model.config, fused, 1));
@@ -137,8 +135,7 @@ TEST_F(Word2vecTrainerTest, TheFusedStepTrainsWhatTheTextbookGraphDoes) {
 TEST_F(Word2vecTrainerTest, EveryModelLearns) {
   for (const NamedConfig& model : AllModels()) {
     SCOPED_TRACE(model.name);
-    ASSERT_OK_AND_ASSIGN(const Trained one,
-                         Train(model.config, Threads(1), 3));
+    ASSERT_OK_AND_ASSIGN(const Trained one, Train(model.config, Threads(1), 3));
     EXPECT_LT(one.losses[2], one.losses[0]);
     ASSERT_OK_AND_ASSIGN(const Trained two, Train(model.config, Threads(2), 3));
     // The threads see each other's rows late.
@@ -215,7 +212,8 @@ TEST_F(Word2vecTrainerTest, MemoryOfARunIsWithinItsBound) {
       const Word2vecMemory memory =
           Word2vecTrainer::MemoryOf(config, threads, *corpus_);
       const int64_t words = corpus_->vocabulary.size();
-      const int64_t hot = threads == 1 ? 0 : std::min<int64_t>(words - hs, 1024);
+      const int64_t hot =
+          threads == 1 ? 0 : std::min<int64_t>(words - hs, 1024);
       // Two tables of rows of 112 values; copies of hot rows and what they
       // were.
       EXPECT_EQ(memory.tables, 4 * 112 * (words + words - hs));
