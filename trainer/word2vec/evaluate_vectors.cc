@@ -13,8 +13,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "runtime/status.h"
-#include "trainer/mapped_file.h"
 #include "trainer/numbers.h"
+#include "trainer/word2vec/mapping.h"
 
 namespace onestep {
 namespace {
@@ -31,8 +31,8 @@ std::string_view AsStd(absl::string_view text) {
 // status of it comes back behind "<path>: line <n>: ".
 template <typename Take>
 absl::Status ForEachLine(const std::string& path, const Take& take) {
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const absl::string_view text(file.bytes().data(), file.bytes().size());
+  ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(path));
+  const absl::string_view text(file.data(), file.bytes());
   int64_t number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;

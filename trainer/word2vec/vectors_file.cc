@@ -18,8 +18,8 @@
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/checkpoint.h"
-#include "trainer/mapped_file.h"
 #include "trainer/numbers.h"
+#include "trainer/word2vec/mapping.h"
 #include "trainer/word2vec/vectors_text.h"
 
 static_assert(std::endian::native == std::endian::little,
@@ -162,10 +162,10 @@ absl::StatusOr<WordVectors> ReadSafetensors(const std::string& path) {
   absl::StatusOr<Buffer> rows =
       RowsOf(header, header.dim * sizeof(float), bytes);
   const std::string beside = VocabularyPath(path);
-  ASSIGN_OR_RETURN(const MappedFile vocabulary, MappedFile::Open(beside));
+  ASSIGN_OR_RETURN(const Mapping vocabulary, Mapping::OfFile(beside));
   std::vector<std::string_view> words;
   const absl::Status status =
-      ParseVocabulary(vocabulary.bytes(), header.size, &words, &vectors.counts);
+      ParseVocabulary(vocabulary.text(), header.size, &words, &vectors.counts);
   if (!rows.ok() || !status.ok()) {
     const absl::Status& why = rows.ok() ? status : rows.status();
     return absl::Status(why.code(), absl::StrCat(rows.ok() ? beside : path,
@@ -270,10 +270,10 @@ absl::StatusOr<WordVectors> ReadVectors(const std::string& path, int threads) {
   if (std::filesystem::is_directory(path, ignored)) {
     name = (std::filesystem::path(path) / kVectorsFile).string();
   }
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(name));
-  const bool ours = IsSafetensors(file.bytes());
+  ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(name));
+  const bool ours = IsSafetensors(file.text());
   absl::StatusOr<WordVectors> vectors =
-      ours ? ReadSafetensors(name) : ParseTextOrBinary(file.bytes(), threads);
+      ours ? ReadSafetensors(name) : ParseTextOrBinary(file.text(), threads);
   if (!vectors.ok() && !ours) {
     return absl::Status(vectors.status().code(),
                         absl::StrCat(name, ": ", vectors.status().message()));

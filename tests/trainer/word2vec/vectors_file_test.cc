@@ -360,8 +360,9 @@ TEST_F(VectorsFileTest, AMissingFileAndAPipeAreNotFound) {
   EXPECT_THAT(ReadVectors(Path("none"), 1),
               StatusIs(StatusCode::kNotFound, HasSubstr("none: cannot read")));
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(ReadVectors(Path("pipe"), 1),
-              StatusIs(StatusCode::kNotFound, HasSubstr("it is not a file")));
+  EXPECT_THAT(
+      ReadVectors(Path("pipe"), 1),
+      StatusIs(StatusCode::kNotFound, HasSubstr("pipe: want a regular file")));
 }
 
 TEST_F(VectorsFileTest, AFailedWriteLeavesTheOldFile) {
