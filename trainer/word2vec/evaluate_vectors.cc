@@ -46,7 +46,7 @@ absl::Status ForEachLine(const std::string& path, const Take& take) {
   return absl::OkStatus();
 }
 
-// 1 for the smallest.
+// 1 for the smallest. REQUIRES: each is a number.
 std::vector<double> Ranks(const std::vector<double>& values) {
   std::vector<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -83,7 +83,8 @@ double Pearson(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 double Spearman(const std::vector<double>& a, const std::vector<double>& b) {
-  return Pearson(Ranks(a), Ranks(b));
+  const double sum = Mean(a) + Mean(b);
+  return std::isnan(sum) ? sum : Pearson(Ranks(a), Ranks(b));
 }
 
 void QuestionScores::Add(const QuestionScores& other) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/parallel.h"
 #include "runtime/status.h"
@@ -192,6 +193,26 @@ absl::StatusOr<WordVectors> ParseTextOrBinary(std::string_view text,
   return CopyBinaryRows(*header, *rows, rest.size(), threads);
 }
 
+// `path`, or in such a folder the one file of vectors.
+absl::StatusOr<std::string> FileOf(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  std::vector<std::string> found;
+  for (const char* name :
+       {kVectorsFile, kVectorsTextFile, kVectorsTensorFile}) {
+    const std::filesystem::path file = std::filesystem::path(path) / name;
+    if (std::filesystem::exists(file, ignored)) found.push_back(file.string());
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": want ", kVectorsFile, ", ",
+                                            kVectorsTextFile, " or ",
+                                            kVectorsTensorFile, ", got none"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": want one file of vectors, got ", absl::StrJoin(found, " and ")));
+}
+
 }  // namespace
 
 absl::Status WriteVectorsBinary(const std::string& path,
@@ -265,11 +286,7 @@ std::string VocabularyPath(const std::string& path) {
 }
 
 absl::StatusOr<WordVectors> ReadVectors(const std::string& path, int threads) {
-  std::error_code ignored;
-  std::string name = path;
-  if (std::filesystem::is_directory(path, ignored)) {
-    name = (std::filesystem::path(path) / kVectorsFile).string();
-  }
+  ASSIGN_OR_RETURN(const std::string name, FileOf(path));
   ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(name));
   const bool ours = IsSafetensors(file.text());
   absl::StatusOr<WordVectors> vectors =

@@ -350,10 +350,18 @@ TEST_F(VectorsFileTest, SafetensorsWantTheirWords) {
 }
 
 TEST_F(VectorsFileTest, AFolderIsReadByTheFileInIt) {
-  Write(kVectorsFile, kBinary);
+  EXPECT_THAT(ReadVectors(folder_.path(), 1),
+              StatusIs(StatusCode::kNotFound,
+                       HasSubstr("want vectors.bin, vectors.txt or "
+                                 "vectors.safetensors, got none")));
+  Write(kVectorsTextFile, kText);
   ASSERT_OK_AND_ASSIGN(const WordVectors vectors,
                        ReadVectors(folder_.path(), 1));
   ExpectGolden(vectors);
+  Write(kVectorsFile, kBinary);
+  EXPECT_THAT(ReadVectors(folder_.path(), 1),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("want one file of vectors, got ")));
 }
 
 TEST_F(VectorsFileTest, AMissingFileAndAPipeAreNotFound) {
