@@ -176,7 +176,7 @@ void WindowSampler::AddOutputs(const RowMap& rows, StepBlock& block) {
       if (other < std::ssize(source_.keep)) word = other;
     }
     outputs[k] = rows.Out(word);
-    weights[k] = word == centre ? 0.0f : 1.0f;
+    weights[k] = static_cast<float>(word != centre);
   }
 }
 

@@ -234,6 +234,23 @@ TEST(TokenizeTest, FindsSeparatorsInEachPlaceBesideAnyByte) {
   }
 }
 
+TEST(TokenizeTest, LooksNoFurtherThanTheLimit) {
+  const std::string text(40, 'x');
+  for (int size = 1; size < 30; ++size) {
+    const char* const end = text.data() + size;
+    int words = 0;
+    Tokenize(
+        text.data(), end, end,
+        [&](uint64_t head, std::string_view word) {
+          ++words;
+          EXPECT_EQ(word.size(), size);
+          EXPECT_EQ(head, WordHead(word));
+        },
+        [] {});
+    EXPECT_EQ(words, 1);
+  }
+}
+
 TEST_F(CorpusTest, AgreesWithTheDefinitionOnRandomBytes) {
   Random random(1);
   std::string all(256, '\0');
