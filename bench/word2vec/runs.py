@@ -4,8 +4,10 @@
 A run trains on a corpus and tells the words a second of training alone: its
 own seconds without the vocabulary, for the corpus's own number of words.
 """
+import array
 import dataclasses
 import lzma
+import operator
 import pathlib
 import sys
 import tempfile
@@ -116,6 +118,25 @@ def check_words(result, corpus, epochs):
     want, got = corpus.words * epochs, result["words"]
     if abs(got - want) > 1e-6 * want:
         raise Failed(f"want {want} words trained, got {got}")
+
+
+def values_of(path):
+    """All of a binary file of vectors, row by row."""
+    data = pathlib.Path(path).read_bytes()
+    at = data.index(b"\n") + 1
+    words, size = map(int, data[:at].split())
+    values = array.array("f")
+    for _ in range(words):
+        begin = data.index(b" ", at) + 1
+        at = begin + 4 * size + 1  # and a newline
+        values.frombytes(data[begin:at - 1])
+    return values
+
+
+def difference(a, b):
+    """The largest of two files of vectors, relative to the largest value."""
+    a, b = values_of(a), values_of(b)
+    return max(map(abs, map(operator.sub, a, b))) / max(map(abs, a))
 
 
 def ours(name, model, threads=1, *flags):
