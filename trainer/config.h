@@ -13,6 +13,7 @@
 #include "trainer/model.h"
 #include "trainer/schedule.h"
 #include "trainer/search/search_config.h"
+#include "trainer/word2vec/word2vec_config.h"
 
 namespace onestep {
 
@@ -30,6 +31,7 @@ enum class Verb : uint8_t {
   kSearch,
   kNearest,
   kAnalogy,
+  kWord2vec,
   kWord2vecEval
 };
 
@@ -105,6 +107,8 @@ struct Config {
   std::string images;  // predict: an IDX file; "": the test images
   int64_t top = 1;
 
+  Word2vecConfig word2vec;  // what it says more than epochs, seed and out
+
   std::vector<std::string> words;  // nearest; analogy: a, b, c
   std::vector<std::string> pairs;  // word2vec-eval: files
   std::string questions;           // word2vec-eval: a file; "": none
@@ -158,6 +162,11 @@ template <>
 const std::vector<Named<EarlyStop>>& Names();
 template <>
 const std::vector<Named<SearchMetric>>& Names();
+
+template <>
+const std::vector<Named<CbowGradient>>& Names();
+template <>
+const std::vector<Named<VectorsFormat>>& Names();
 
 template <typename E>
 const char* NameOf(E value) {

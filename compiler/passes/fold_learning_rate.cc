@@ -30,9 +30,11 @@ Degree DegreeOf(const Node& node, const Degrees& degrees) {
     case OpKind::kScale:
     case OpKind::kReduceRows:
     case OpKind::kBroadcastRows:
+    case OpKind::kGatherRows:
       return d(0);
     case OpKind::kMul:
     case OpKind::kMulScalar:
+    case OpKind::kBlockMatMul:
       return Product(d(0), d(1));
     case OpKind::kMatMul:
       return node.as<MatMulAttrs>().has_epilogue() ? kOther
@@ -40,6 +42,8 @@ Degree DegreeOf(const Node& node, const Degrees& degrees) {
     case OpKind::kAdd:
     case OpKind::kAddBias:
       return Sum(d(0), d(1));
+    case OpKind::kScatterAdd:
+      return IsConstant(node.operands[0], 0) ? d(2) : Sum(d(0), d(2));
     case OpKind::kReluGrad:
     case OpKind::kTanhGrad:
     case OpKind::kSigmoidGrad:
@@ -49,12 +53,6 @@ Degree DegreeOf(const Node& node, const Degrees& degrees) {
     default:
       return kOther;
   }
-}
-
-// The gradient of a param that the loss does not depend on.
-bool IsZero(Value value) {
-  return value.node->kind == OpKind::kConstant &&
-         value.node->as<ConstantAttrs>().value == 0;
 }
 
 // Whether `seed` reaches nothing but the updates, and each linearly.
@@ -70,7 +68,8 @@ bool CarriesAllGradients(const Graph& graph, const Node* seed) {
     }
     const Value w = node->operands[0], dw = node->operands[1];
     if (degrees.at(w.node) != kIndependent) return false;
-    if (degrees.at(dw.node) != kLinear && !IsZero(dw)) return false;
+    // 0: of a param that the loss does not depend on.
+    if (degrees.at(dw.node) != kLinear && !IsConstant(dw, 0)) return false;
     reaches_update |= degrees.at(dw.node) == kLinear;
     degree = kIndependent;  // what is folded leaves the new w as it is
   }

@@ -47,6 +47,38 @@ absl::StatusOr<bool> Dce(PassContext& context);
 // time").
 absl::StatusOr<bool> FoldLearningRate(PassContext& context);
 
+// What is added to a 0 and then to a param is added to the param:
+//   %0 = constant() : f32[9,7]
+//   %dw = scatter_add(%0, %i, %x)
+//   %w1 = add(%w, %dw); update w = %w1     ->  %w1 = scatter_add(%w, %i, %x)
+// Refused when %dw has another use, %x is %w, an output wants the old %w or a
+// reader of it comes after the addition (the update is in place), and, with
+// the reason, for an sgd_update left by fold-learning-rate.
+absl::StatusOr<bool> SparseUpdate(PassContext& context);
+
+// The whole step of a window of words:
+//   %x = gather_rows(%in, %contexts)
+//   %o = gather_rows(%out, %outputs)
+//   %z = block_matmul(%x, %o) {trans_b=true}
+//   %loss = sigmoid_bce(%z, %mask, %weights) {positives=1}
+//   %d = sigmoid_bce_grad(%z, %mask, %weights) {positives=1}
+//   %s = mul_scalar(%d, %lr) {alpha=-1}
+//   %dx = block_matmul(%s, %o)
+//   %do = block_matmul(%s, %x) {trans_a=true}
+//   %1 = scatter_add(%in, %contexts, %dx); update in = %1
+//   %2 = scatter_add(%out, %outputs, %do); update out = %2
+// becomes
+//   %1:3 = sgns_window(%in, %out, %contexts, %mask, %outputs, %weights, %lr)
+//          {positives=1}
+// With labels it is hs_window. Where a mean %h = block_matmul(%mean, %x) stands
+// for %x, with a mask of 1, and %dx is spread, block_matmul(%spread, %dh)
+// {trans_a=true}, it is cbow_window.
+// Preconditions: products of one block; two params, each updated by the
+// scatter_add of the rows that it was gathered by; no inner value has another
+// use; no result is read before the last of the parts. Refused otherwise with
+// the reason, that of an sgd_update left by fold-learning-rate too.
+absl::StatusOr<bool> FuseSparseWindow(PassContext& context);
+
 // softmax, nll_loss, minus_one_hot, scale by 1/B (, mul_scalar by -lr)
 // (, count_correct) of the same logits and labels; or one_hot, mse_loss,
 // mse_grad (...) likewise:

@@ -28,6 +28,10 @@ constexpr Pass kPasses[] = {
     {"dce", Dce, false},
     // Before the fusions: it follows the gradient through the textbook ops.
     {"fold-learning-rate", FoldLearningRate, true},
+    // After fold-learning-rate, which makes an update an addition.
+    {"sparse-update", SparseUpdate, true},
+    // After sparse-update: it is the scatters that it looks for.
+    {"fuse-sparse-window", FuseSparseWindow, true},
     // After fold-learning-rate, whose factor it takes in.
     {"fuse-loss-grad", FuseLossGrad, true},
     // After fuse-loss-grad, which makes the labels' rows have one reader.

@@ -16,6 +16,11 @@ bool Contains(const std::vector<Node*>& nodes, const Node* node) {
 
 }  // namespace
 
+bool IsConstant(Value value, float x) {
+  return value.node->kind == OpKind::kConstant &&
+         value.node->as<ConstantAttrs>().value == x;
+}
+
 Node* OnlyUser(const Graph& graph, Value value) {
   if (graph.CountUses(value) != 1 || graph.IsOutput(value)) return nullptr;
   return graph.Users(value)[0];

@@ -12,6 +12,9 @@
 
 namespace onestep {
 
+// Whether `value` is a constant filled with x.
+bool IsConstant(Value value, float x);
+
 // The node that alone uses `value`, and once; nullptr: none, several, or an
 // output does too.
 Node* OnlyUser(const Graph& graph, Value value);

@@ -7,11 +7,6 @@
 namespace onestep {
 namespace {
 
-bool IsConstant(Value value, float x) {
-  return value.node->kind == OpKind::kConstant &&
-         value.node->as<ConstantAttrs>().value == x;
-}
-
 Value Scaled(Graph& graph, const Node* node, Value x, float alpha) {
   if (alpha == 1) return x;
   return AddFused(graph, node, node->phase, OpKind::kScale, {x},

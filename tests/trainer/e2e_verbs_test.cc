@@ -34,7 +34,7 @@ TEST_F(E2eVerbsTest, GraphNeedsNoDataAndEndsWithTheCounts) {
 
 TEST_F(E2eVerbsTest, GraphMakesTheFolderOfItsDumps) {
   EXPECT_EQ(Run({"graph", "--dump-ir", "a/b"}).code, 0);
-  EXPECT_TRUE(Exists("a/b/08-fuse-bias-activation.txt"));
+  EXPECT_TRUE(Exists("a/b/10-fuse-bias-activation.txt"));
 }
 
 TEST_F(E2eVerbsTest, GraphWithoutGraphvizSaysSo) {

@@ -84,28 +84,28 @@ class Writer {
  private:
   int64_t Stem() { return topic_ * kStemsOfTopic + stems_.Draw(&random_); }
 
-  void Companion(int64_t stem, std::string* text) {
-    absl::StrAppend(text, "k", stem, "_", Below(kCompanions, &random_), " ");
+  void Companion(std::string* text) {
+    absl::StrAppend(text, "k", stem_, "_", Below(kCompanions, &random_), " ");
   }
 
   // A token and a blank, or two. What a word has in common with its stem's
   // others is near it only, and takes training to tell from the topic's.
   int Token(std::string* text) {
     const double kind = random_.Uniform();
-    if (kind < 0.35) {
+    if (kind < 0.25) {
       absl::StrAppend(text, "b", background_.Draw(&random_), " ");
     } else if (kind < 0.55) {
       absl::StrAppend(text, "q", inflection_, "_", Below(kCues, &random_), " ");
     } else if (kind < 0.75) {
-      Companion(stem_, text);
+      Companion(text);
     } else {
-      const int64_t stem = stem_ = Stem();
+      stem_ = Stem();
       const bool regular = random_.Uniform() < 0.85;
       const int64_t inflection =
           regular ? inflection_ : Below(kInflections, &random_);
-      absl::StrAppend(text, Word(stem, inflection), " ");
+      absl::StrAppend(text, Word(stem_, inflection), " ");
       if (random_.Uniform() < 0.5) {
-        Companion(stem, text);
+        Companion(text);
         return 2;
       }
     }
@@ -115,7 +115,7 @@ class Writer {
   const int64_t topics_;
   Random random_;
   const Zipf background_, stems_;
-  int64_t topic_ = 0, inflection_ = 0, stem_ = 0;  // of the line
+  int64_t topic_ = 0, inflection_ = 0, stem_ = 0;  // of the line, now
 };
 
 // A number below `n` that is not `other`.

@@ -85,6 +85,43 @@ TEST(FoldLearningRateTest, FollowsTheGradientThroughLinearOps) {
                 through + "%8 = add(%v, %7) : f32[3,2]\nupdate v = %8\n")));
 }
 
+TEST(FoldLearningRateTest, FollowsTheGradientThroughGathersAndScatters) {
+  const std::string head = R"(
+  %v = param f32[3,2]
+  %i = input i32[4]
+  %u = input f32[4,3]
+  %0 = constant() : f32[3,2]
+)";
+  const std::string through = R"( {blocks=2, trans_a=true} : f32[6,2]
+  %2 = gather_rows(%1, %i) : f32[4,2]
+  %3 = scatter_add(%0, %i, %2) : f32[3,2]
+)";
+  const PassResult result = RunPass(
+      FoldLearningRate, Text(head + "%1 = block_matmul(%u, %g)" + through + R"(
+  %4 = sgd_update(%v, %3, %lr) : f32[3,2]
+  update v = %4
+)"));
+  EXPECT_EQ(result.text, Canonical(Text(head + R"(
+  %s = mul_scalar(%g, %lr) {alpha=-1} : f32[4,2] @backward
+  %1 = block_matmul(%u, %s))" + through +
+                                        R"(
+  %4 = add(%v, %3) : f32[3,2]
+  update v = %4
+)")));
+}
+
+TEST(FoldLearningRateTest, KeepsAScatterIntoWhatIsNotZero) {
+  ExpectKept(Text(R"(
+  %v = param f32[3,2]
+  %i = input i32[4]
+  %0 = constant() {value=1} : f32[3,2]
+  %1 = scatter_add(%0, %i, %g) : f32[3,2]
+  %2 = sgd_update(%v, %1, %lr) : f32[3,2]
+  update v = %2
+)"),
+             "fold %4: %3 is itself the gradient of %v");
+}
+
 TEST(FoldLearningRateTest, AddsTheZeroGradientOfAnUnusedParam) {
   const PassResult result =
       RunPass(FoldLearningRate, Text(std::string(kSgdUpdates) + R"(
