@@ -28,8 +28,9 @@ from gensim.test.utils import datapath  # noqa: E402
 MODELS = {"skip-gram": {"sg": 1}, "cbow": {"sg": 0},
           "hs": {"sg": 1, "hs": 1, "negative": 0},
           "cbow-hs": {"sg": 0, "hs": 1, "negative": 0}}
-PAIRS = "wordsim353.tsv,simlex999.txt"
-QUESTIONS = "questions-words.txt"
+# That come with gensim.
+PAIRS = ",".join(map(datapath, ("wordsim353.tsv", "simlex999.txt")))
+QUESTIONS = datapath("questions-words.txt")
 
 
 def parse_flags():
@@ -52,10 +53,8 @@ def parse_flags():
     score = verbs.add_parser("score")
     score.add_argument("vectors", help="word2vec binary")
     for verb in (train, score):
-        verb.add_argument("--pairs", default=PAIRS, metavar="FILE,FILE",
-                          help="\"\" for none [gensim's %(default)s]")
-        verb.add_argument("--questions", default=QUESTIONS, metavar="FILE",
-                          help="\"\" for none [gensim's %(default)s]")
+        verb.add_argument("--pairs", default=PAIRS, metavar="FILE,FILE")
+        verb.add_argument("--questions", default=QUESTIONS, metavar="FILE")
     files = verbs.add_parser("files")
     files.add_argument("vectors", help="word2vec binary")
     files.add_argument("--folder", required=True, type=pathlib.Path)
@@ -115,31 +114,23 @@ def train(flags):
     return result | (score(model.wv, flags) if flags.score else {})
 
 
-def found(name):
-    """A file, or one that comes with gensim."""
-    return name if pathlib.Path(name).exists() else datapath(name)
-
-
 def score(vectors, flags):
-    result = {}
-    for name in filter(None, flags.pairs.split(",")):
-        _, spearman, unknown = vectors.evaluate_word_pairs(found(name))
-        result.setdefault("pairs", {})[pathlib.Path(name).stem] = {
-            "spearman": float(spearman[0]), "unknown_percent": unknown}
-    if flags.questions:
-        accuracy, sections = vectors.evaluate_word_analogies(
-            found(flags.questions))
-        total = sections[-1]
-        result["questions"] = {
-            "accuracy": accuracy,
-            "asked": len(total["correct"]) + len(total["incorrect"])}
-    return result
+    pairs = {}
+    for path in flags.pairs.split(","):
+        _, spearman, unknown = vectors.evaluate_word_pairs(path)
+        pairs[pathlib.Path(path).stem] = {"spearman": float(spearman[0]),
+                                          "unknown_percent": unknown}
+    accuracy, sections = vectors.evaluate_word_analogies(flags.questions)
+    total = sections[-1]
+    asked = len(total["correct"]) + len(total["incorrect"])
+    return {"pairs": pairs,
+            "questions": {"accuracy": accuracy, "asked": asked}}
 
 
 def load(name):
     with open(name, "rb") as file:
         file.readline()
-        binary = b"\0" in file.read(1 << 16)
+        binary = b"\0" in file.read(1 << 16)  # no text has one
     return KeyedVectors.load_word2vec_format(name, binary=binary)
 
 
@@ -174,8 +165,7 @@ def main():
     elif flags.verb == "score":
         result |= score(load(flags.vectors), flags)
     else:
-        result |= {"pairs": ",".join(map(datapath, PAIRS.split(","))),
-                   "questions": datapath(QUESTIONS)}
+        result |= {"pairs": PAIRS, "questions": QUESTIONS}
     print(json.dumps(result))
 
 
