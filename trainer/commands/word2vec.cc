@@ -264,9 +264,9 @@ absl::Status Word2vecCommand::AfterEpoch(int64_t epoch,
 std::string Word2vecCommand::VectorsPath() const {
   switch (config_.word2vec.format) {
     case VectorsFormat::kText:
-      return OutPath("vectors.txt");
+      return OutPath(kVectorsTextFile);
     case VectorsFormat::kSafetensors:
-      return OutPath("vectors.safetensors");
+      return OutPath(kVectorsTensorFile);
     case VectorsFormat::kBinary:
       break;
   }
