@@ -3,23 +3,27 @@
 
 #include <algorithm>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "trainer/version.h"
 
 namespace onestep {
 
 FlagSet::FlagSet(const std::string& name, const std::string& usage,
-                 const std::string& footer) {
-  app_.name(name);
-  app_.description(usage);
-  app_.allow_extras();
-  app_.set_version_flag("--version", VersionText, "Show versions and exit");
-  app_.footer(footer);
+                 const std::string& footer)
+    : app_(std::make_unique<CLI::App>()) {
+  app_->name(name);
+  app_->description(usage);
+  app_->allow_extras();
+  app_->set_version_flag("--version", VersionText, "Show versions and exit");
+  app_->footer(footer);
 }
+
+FlagSet::~FlagSet() = default;
 
 void FlagSet::Value(const std::string& flag, const std::string& type,
                     const std::string& help, const Set& set) {
-  app_.add_option_function<std::string>(
+  app_->add_option_function<std::string>(
           flag,
           [this, flag, set](const std::string& text) {
             const absl::Status status = set(text);
@@ -67,16 +71,21 @@ void FlagSet::Integers(const std::string& flag, std::vector<int64_t>* values,
 
 void FlagSet::Switch(const std::string& flag, bool* value,
                      const std::string& help) {
-  app_.add_flag(flag, *value, help)->group(group_);
+  app_->add_flag(flag, *value, help)->group(group_);
 }
 
 void FlagSet::Positional(std::vector<std::string>* words,
                          const std::string& type, const std::string& help) {
-  app_.add_option("files", *words, help)->type_name(type);
+  app_->add_option("files", *words, help)->type_name(type);
+}
+
+bool FlagSet::Given(const std::string& flag) const {
+  const CLI::Option* option = app_->get_option_no_throw(flag);
+  return option != nullptr && option->count() > 0;
 }
 
 std::optional<bool> FlagSet::TakesValue(const std::string& flag) const {
-  const CLI::Option* option = app_.get_option_no_throw(flag);
+  const CLI::Option* option = app_->get_option_no_throw(flag);
   if (option == nullptr) return std::nullopt;
   return option->get_items_expected_min() > 0;
 }
@@ -85,9 +94,9 @@ absl::StatusOr<std::string> FlagSet::Parse(std::vector<std::string> args,
                                            const char* verb) {
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {
-    app_.parse(args);
+    app_->parse(args);
   } catch (const CLI::CallForHelp&) {
-    return app_.help();
+    return app_->help();
   } catch (const CLI::CallForVersion& version) {
     return absl::StrCat(version.what(), "\n");
   } catch (const CLI::Error& error) {
@@ -99,7 +108,7 @@ absl::StatusOr<std::string> FlagSet::Parse(std::vector<std::string> args,
 }
 
 absl::Status FlagSet::CheckExtras(const char* verb) const {
-  const std::vector<std::string> extras = app_.remaining();
+  const std::vector<std::string> extras = app_->remaining();
   if (extras.empty()) return absl::OkStatus();
   const std::string& extra = extras.front();
   if (!absl::StartsWith(extra, "-")) {
@@ -107,7 +116,7 @@ absl::Status FlagSet::CheckExtras(const char* verb) const {
         absl::StrCat("want flags after ", verb, ", got ", Quote(extra)));
   }
   std::vector<std::string> known;
-  for (const CLI::Option* option : app_.get_options()) {
+  for (const CLI::Option* option : app_->get_options()) {
     for (const std::string& name : option->get_lnames()) {
       known.push_back("--" + name);
     }

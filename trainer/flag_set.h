@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +19,10 @@
 #include "runtime/status.h"
 #include "trainer/config.h"
 #include "trainer/numbers.h"
+
+namespace CLI {
+class App;
+}
 
 namespace onestep {
 
@@ -52,6 +56,7 @@ class FlagSet {
           const std::string& footer);
   FlagSet(const FlagSet&) = delete;
   FlagSet& operator=(const FlagSet&) = delete;
+  ~FlagSet();
 
   // ---- defining; flags that follow are listed under `group` ----
   void Group(std::string group) { group_ = std::move(group); }
@@ -117,10 +122,7 @@ class FlagSet {
   // nearest one and `verb` in the message.
   absl::StatusOr<std::string> Parse(std::vector<std::string> args,
                                     const char* verb);
-  bool Given(const std::string& flag) const {
-    const CLI::Option* option = app_.get_option_no_throw(flag);
-    return option != nullptr && option->count() > 0;
-  }
+  bool Given(const std::string& flag) const;
   // Whether a value follows `flag`; nullopt: there is no such flag.
   std::optional<bool> TakesValue(const std::string& flag) const;
 
@@ -129,7 +131,7 @@ class FlagSet {
 
   absl::Status refused_;  // the first value that was
   std::string group_;
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
 };
 
 }  // namespace onestep
