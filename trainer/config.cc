@@ -17,13 +17,37 @@ const std::vector<Named<bool>>& Names() {
 template <>
 const std::vector<Named<Verb>>& Names() {
   static const std::vector<Named<Verb>> names = {
-      {"train", Verb::kTrain},     {"eval", Verb::kEval},
-      {"predict", Verb::kPredict}, {"graph", Verb::kGraph},
-      {"bench", Verb::kBench},     {"info", Verb::kInfo},
-      {"probe", Verb::kProbe},     {"profile", Verb::kProfile},
-      {"sweep", Verb::kSweep},     {"advise", Verb::kAdvise},
-      {"search", Verb::kSearch},   {"nearest", Verb::kNearest},
-      {"analogy", Verb::kAnalogy}, {"word2vec-eval", Verb::kWord2vecEval}};
+      {"train", Verb::kTrain},
+      {"eval", Verb::kEval},
+      {"predict", Verb::kPredict},
+      {"graph", Verb::kGraph},
+      {"bench", Verb::kBench},
+      {"info", Verb::kInfo},
+      {"probe", Verb::kProbe},
+      {"profile", Verb::kProfile},
+      {"sweep", Verb::kSweep},
+      {"advise", Verb::kAdvise},
+      {"search", Verb::kSearch},
+      {"nearest", Verb::kNearest},
+      {"analogy", Verb::kAnalogy},
+      {"word2vec", Verb::kWord2vec},
+      {"word2vec-eval", Verb::kWord2vecEval}};
+  return names;
+}
+
+template <>
+const std::vector<Named<CbowGradient>>& Names() {
+  static const std::vector<Named<CbowGradient>> names = {
+      {"word2vec", CbowGradient::kWord2vec}, {"exact", CbowGradient::kExact}};
+  return names;
+}
+
+template <>
+const std::vector<Named<VectorsFormat>>& Names() {
+  static const std::vector<Named<VectorsFormat>> names = {
+      {"binary", VectorsFormat::kBinary},
+      {"text", VectorsFormat::kText},
+      {"safetensors", VectorsFormat::kSafetensors}};
   return names;
 }
 

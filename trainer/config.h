@@ -13,6 +13,7 @@
 #include "trainer/model.h"
 #include "trainer/schedule.h"
 #include "trainer/search/search_config.h"
+#include "trainer/word2vec/word2vec_config.h"
 
 namespace onestep {
 
@@ -30,6 +31,7 @@ enum class Verb : uint8_t {
   kSearch,
   kNearest,
   kAnalogy,
+  kWord2vec,
   kWord2vecEval
 };
 
@@ -83,7 +85,7 @@ struct Config {
 
   GraphFormat graph_format = GraphFormat::kText;
   WindowModel window_model = WindowModel::kNone;
-  int64_t vocab = 40000, size = 100, window = 5, negative = 5;  // of that
+  int64_t vocab = 40000;  // of that; its other sizes are in word2vec
 
   std::vector<int64_t> batches = {32, 128, 512, 2048, 4096};  // bench, sweep
 
@@ -110,6 +112,8 @@ struct Config {
   std::string model_file;
   std::string images;  // predict: an IDX file; "": the test images
   int64_t top = 1;
+
+  Word2vecConfig word2vec;  // what it says more than epochs, seed and out
 
   std::vector<std::string> words;  // nearest; analogy: a, b, c
   std::vector<std::string> pairs;  // word2vec-eval: files
@@ -166,6 +170,11 @@ template <>
 const std::vector<Named<EarlyStop>>& Names();
 template <>
 const std::vector<Named<SearchMetric>>& Names();
+
+template <>
+const std::vector<Named<CbowGradient>>& Names();
+template <>
+const std::vector<Named<VectorsFormat>>& Names();
 
 template <typename E>
 const char* NameOf(E value) {

@@ -24,6 +24,7 @@
 #include "trainer/search_flags.h"
 #include "trainer/vectors_flags.h"
 #include "trainer/word2vec/graph_flags.h"
+#include "trainer/word2vec_flags.h"
 
 namespace onestep {
 namespace {
@@ -51,6 +52,7 @@ constexpr char kUsage[] =
     "  trainer profile|sweep|advise [flags]       where the time goes; which "
     "batch; which flags\n"
     "  trainer search [flags]                     find the best of many\n"
+    "  trainer word2vec CORPUS [flags]            train word vectors\n"
     "  trainer nearest MODEL WORD...              words like these\n"
     "  trainer analogy MODEL A B C                A is to B as C is to?\n"
     "  trainer word2vec-eval MODEL [flags]        how good word vectors are\n"
@@ -115,6 +117,9 @@ Flags::Flags(Verb verb)
   }
   if (UsesVectors(verb)) {
     AddVectors(config_, flags_, &files_);
+  } else if (verb == Verb::kWord2vec) {
+    AddWord2vec(config_, flags_, &files_);
+    AddCompile();
   } else if (!IsOneOf({Verb::kInfo, Verb::kProbe})) {
     if (!IsOneOf({Verb::kGraph, Verb::kAdvise})) AddData();
     if (verb == Verb::kSearch) {
@@ -309,8 +314,10 @@ void Flags::AddModelFile() {
 
 void Flags::AddCompile() {
   CompileOptions& compile = config_.compile;
-  const bool shows_ir = IsOneOf({Verb::kTrain, Verb::kGraph});
+  const bool embeds = config_.verb == Verb::kWord2vec;  // on the CPU's threads
+  const bool shows_ir = IsOneOf({Verb::kTrain, Verb::kGraph, Verb::kWord2vec});
   const bool advises = config_.verb == Verb::kAdvise;
+  const bool searches = config_.verb == Verb::kSearch;
   flags_.Group("Compiler");
   if (config_.verb != Verb::kBench && !advises) {  // which compare the two
     flags_.Choice("--fuse", &compile.fuse,
@@ -320,24 +327,26 @@ void Flags::AddCompile() {
     flags_.Choices("--dispatch", &config_.dispatches,
                    "How the step is launched, a column each [ops,single; on a "
                    "GPU graph,single]");
-  } else if (!advises) {
+  } else if (!advises && !embeds) {
     flags_.Choice("--device", &compile.device, "Where it runs");
   }
-  if (!advises && !IsOneOf({Verb::kSweep, Verb::kBench, Verb::kSearch})) {
+  if (!advises && !embeds &&
+      !IsOneOf({Verb::kSweep, Verb::kBench, Verb::kSearch})) {
     flags_.Choice("--dispatch", &compile.dispatch, "How the step is launched");
   }
-  const bool searches = config_.verb == Verb::kSearch;
-  if (!searches) {
+  if (!searches && !embeds) {
     flags_.Choice("--kernels", &compile.kernels, "Which CPU kernels");
   }
   flags_.Value(
       "--threads", "N|auto",
       absl::StrCat(searches ? "CPU threads that share the trials; auto: "
+                   : embeds ? "CPU threads that share the corpus; auto: "
                             : "CPU threads; auto: the fastest of 1, 2, 4 ... "
                               "in a train step, else ",
                    compile.threads, " [auto]"),
       [this](const std::string& text) { return SetThreads(text); });
-  if (shows_ir || IsOneOf({Verb::kProfile, Verb::kSweep, Verb::kSearch})) {
+  if (IsOneOf({Verb::kTrain, Verb::kGraph, Verb::kProfile, Verb::kSweep,
+               Verb::kSearch})) {
     flags_.Choice(
         "--input", &config_.input,
         "What the first layer's products walk: all values of the data, or "
@@ -346,8 +355,10 @@ void Flags::AddCompile() {
   if (config_.verb != Verb::kEval && config_.verb != Verb::kPredict) {
     flags_.Value(
         "--affinity", "none|compact|LIST",
-        "CPUs of the workers of --dispatch single: any, one core each, or "
-        "as listed, like 0,2,4-7 [none]",
+        embeds ? "CPUs of the threads: any, one core each, or as listed, like "
+                 "0,2,4-7 [none]"
+               : "CPUs of the workers of --dispatch single: any, one core "
+                 "each, or as listed, like 0,2,4-7 [none]",
         [this](const std::string& text) -> absl::Status {
           ASSIGN_OR_RETURN(config_.compile.affinity, ParseAffinity(text));
           return absl::OkStatus();
@@ -363,7 +374,7 @@ void Flags::AddCompile() {
   if (config_.verb == Verb::kTrain) {
     flags_.Switch("--print-plan", &config_.print_plan, "Print the memory plan");
   }
-  if (!advises) AddGpuFlags(config_, flags_);
+  if (!advises && !embeds) AddGpuFlags(config_, flags_);
 }
 
 absl::Status Flags::SetThreads(const std::string& text) {
@@ -410,6 +421,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
   if (!text.empty()) return CommandLine{config_, std::move(text)};
   RETURN_IF_ERROR(CheckFiles());
   RETURN_IF_ERROR(SettleVectors(config_, files_));
+  RETURN_IF_ERROR(SettleWord2vec(config_, flags_, files_));
   RETURN_IF_ERROR(SettleSearch(config_, flags_));
   RETURN_IF_ERROR(CheckTogether(config_, flags_));
   RETURN_IF_ERROR(CheckWindowGraph(config_, flags_));

@@ -112,4 +112,16 @@ std::string GraphReport(const std::string& before, const Compiled& compiled,
       executable.steps().size() == 1 ? " step\n" : " steps\n");
 }
 
+std::string GraphText(const Compiled& compiled) {
+  std::string text = PrintGraph(compiled.graph, {.fused_from = true});
+  absl::StrAppend(&text, "\n# ", compiled.executable->lowering(), "\n");
+  int index = 1;
+  for (const StepInfo& step : compiled.executable->steps()) {
+    absl::StrAppendFormat(&text, "# step %d  %-8s  %s  [%s]\n", index++,
+                          step.phase, step.label, step.implementation);
+  }
+  text.pop_back();
+  return text;
+}
+
 }  // namespace onestep

@@ -33,6 +33,9 @@ std::string PassesText(const std::vector<PassRecord>& passes);
 // step was fused from.
 std::string StepsText(const std::vector<StepInfo>& steps);
 
+// The graph as it runs and the steps it became: graph.txt of --out.
+std::string GraphText(const Compiled& compiled);
+
 }  // namespace onestep
 
 #endif  // ONESTEP_TRAINER_GRAPH_REPORT_H_

@@ -48,6 +48,8 @@ absl::Status RunVerb(const Config& config, Console& console) {
       return RunNearest(config, console);
     case Verb::kAnalogy:
       return RunAnalogy(config, console);
+    case Verb::kWord2vec:
+      return RunWord2vec(config, console);
     case Verb::kWord2vecEval:
       return RunWord2vecEval(config, console);
   }

@@ -11,6 +11,7 @@
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/model_file.h"
+#include "trainer/word2vec/vectors_file.h"
 
 namespace onestep {
 namespace {
@@ -42,7 +43,8 @@ absl::Status CreateOutputDir(const std::string& dir) {
   std::error_code error;
   fs::create_directories(dir, error);
   if (error) return CannotWrite(dir, error.message());
-  for (const char* name : {kLastModelFile, kBestModelFile}) {
+  for (const char* name : {kLastModelFile, kBestModelFile, kVectorsFile,
+                           kVectorsTextFile, kVectorsTensorFile}) {
     fs::remove(fs::path(dir) / name, error);
     if (error) {
       return CannotWrite((fs::path(dir) / name).string(), error.message());

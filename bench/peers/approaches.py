@@ -81,7 +81,7 @@ def say(*words):
     print(*words, file=sys.stderr, flush=True)
 
 
-def run_json(command):
+def run_text(command):
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -91,7 +91,11 @@ def run_json(command):
         lines = [line.strip() for line in done.stderr.splitlines()]
         last = next((line for line in reversed(lines) if line), "no message")
         raise Failed(f"exit code {done.returncode}: {last}")
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def run_json(command):
+    return json.loads(run_text(command))
 
 
 def commit():

@@ -223,6 +223,7 @@ HWY_INLINE void PrepareSkipGram(const WindowArgs& args, int64_t t,
   if (m >= 0 && !HasRepeats(indices, m)) {
     for (int64_t j = 0; j < m; ++j) {
       step.contexts[j] = args.in + indices[j] * args.cols;
+      PrefetchRow(step.contexts[j], args.cols);
       step.masks[j / 2] = kBoth;
     }
     if (m % 2 != 0) step.masks[m / 2] = kFirst;

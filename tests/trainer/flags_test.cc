@@ -288,9 +288,9 @@ TEST(FlagsTest, AStepOfWord2vecTakesItsSizesAndNoneOfANet) {
       "graph --word2vec cbow --vocab 1000 --size 200 --window 7 --negative 3");
   EXPECT_EQ(config.window_model, WindowModel::kCbow);
   EXPECT_EQ(config.vocab, 1000);
-  EXPECT_EQ(config.size, 200);
-  EXPECT_EQ(config.window, 7);
-  EXPECT_EQ(config.negative, 3);
+  EXPECT_EQ(config.word2vec.size, 200);
+  EXPECT_EQ(config.word2vec.window, 7);
+  EXPECT_EQ(config.word2vec.negative, 3);
   ExpectRefused({"graph", "--size", "50"},
                 {"--size: want --word2vec with it, got none"});
   ExpectRefused({"graph", "--word2vec", "hs", "--batch", "8"},

@@ -44,6 +44,9 @@ absl::Status RunAdvise(const Config& config, Console& console);
 // Trains many models side by side and finds the best.
 absl::Status RunSearch(const Config& config, Console& console);
 
+// Trains word vectors on a text.
+absl::Status RunWord2vec(const Config& config, Console& console);
+
 // The words nearest to each of some.
 absl::Status RunNearest(const Config& config, Console& console);
 

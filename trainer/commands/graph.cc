@@ -26,7 +26,7 @@ std::string Title(const Config& config) {
   if (config.window_model != WindowModel::kNone) {
     const WindowSpec window = WindowOf(config);
     return absl::StrCat("word2vec ", NameOf(config.window_model), ", ",
-                        config.vocab, " words of ", config.size, ", ",
+                        config.vocab, " words of ", config.word2vec.size, ", ",
                         window.contexts, " contexts, ", window.outputs,
                         " outputs");
   }

@@ -69,19 +69,6 @@ std::string LossText(double loss) {
                     : absl::StrFormat("%.2e", loss);
 }
 
-// The graph as it runs and the steps it became.
-std::string GraphText(const Compiled& compiled) {
-  std::string text = PrintGraph(compiled.graph, {.fused_from = true});
-  absl::StrAppend(&text, "\n# ", compiled.executable->lowering(), "\n");
-  int index = 1;
-  for (const StepInfo& step : compiled.executable->steps()) {
-    absl::StrAppendFormat(&text, "# step %d  %-8s  %s  [%s]\n", index++,
-                          step.phase, step.label, step.implementation);
-  }
-  text.pop_back();
-  return text;
-}
-
 class TrainCommand {
  public:
   TrainCommand(const Config& config, Console& console)

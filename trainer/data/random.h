@@ -22,7 +22,10 @@ namespace onestep {
 // Streams of one seed are independent sequences, for uses that must not draw
 // from each other. Stream 0 is the plain one; its high 32 bits name the use:
 // 1 the row order of an epoch (split.cc), 2 the built-in data (synthetic.cc),
-// 3 the weights (model.cc), 4 the trials of a search (search_space.cc).
+// 3 the weights (model.cc), 4 the trials of a search (search_space.cc), 5 the
+// text with planted similarities (word2vec/synthetic_corpus.cc), 6 to 8 word
+// vectors, shards and slices (word2vec/{embedding_tables,shards,
+// word2vec_trainer}.cc).
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0)

@@ -3,10 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"

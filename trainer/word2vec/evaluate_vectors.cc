@@ -13,8 +13,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "runtime/status.h"
-#include "trainer/mapped_file.h"
 #include "trainer/numbers.h"
+#include "trainer/word2vec/mapping.h"
 
 namespace onestep {
 namespace {
@@ -31,8 +31,8 @@ std::string_view AsStd(absl::string_view text) {
 // status of it comes back behind "<path>: line <n>: ".
 template <typename Take>
 absl::Status ForEachLine(const std::string& path, const Take& take) {
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const absl::string_view text(file.bytes().data(), file.bytes().size());
+  ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(path));
+  const absl::string_view text(file.data(), file.bytes());
   int64_t number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
@@ -46,7 +46,7 @@ absl::Status ForEachLine(const std::string& path, const Take& take) {
   return absl::OkStatus();
 }
 
-// 1 for the smallest.
+// 1 for the smallest. REQUIRES: each is a number.
 std::vector<double> Ranks(const std::vector<double>& values) {
   std::vector<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -83,7 +83,8 @@ double Pearson(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 double Spearman(const std::vector<double>& a, const std::vector<double>& b) {
-  return Pearson(Ranks(a), Ranks(b));
+  const double sum = Mean(a) + Mean(b);
+  return std::isnan(sum) ? sum : Pearson(Ranks(a), Ranks(b));
 }
 
 void QuestionScores::Add(const QuestionScores& other) {

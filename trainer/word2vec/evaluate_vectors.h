@@ -16,7 +16,7 @@
 namespace onestep {
 
 // Cosines of pairs of words against how similar people find them. NaN: fewer
-// than two pairs, or all alike.
+// than two pairs, all alike, or a cosine that is none.
 struct PairScores {
   double spearman = 0, pearson = 0;
   int64_t pairs = 0;    // of known words

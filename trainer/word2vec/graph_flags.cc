@@ -25,10 +25,11 @@ void AddWindowGraph(Config& config, FlagSet& flags) {
   flags.Choice("--word2vec", &config.window_model,
                "The step of a window of words, in place of a net's");
   flags.Integer("--vocab", &config.vocab, 2, 1 << 30, "Words");
-  flags.Integer("--size", &config.size, 1, 1 << 16, "Numbers of a word");
-  flags.Integer("--window", &config.window, 1, 1 << 10,
+  flags.Integer("--size", &config.word2vec.size, 1, 1 << 16,
+                "Numbers of a word");
+  flags.Integer("--window", &config.word2vec.window, 1, 1 << 10,
                 "Words on each side of the centre");
-  flags.Integer("--negative", &config.negative, 1, 1 << 10,
+  flags.Integer("--negative", &config.word2vec.negative, 1, 1 << 10,
                 "Words drawn beside the centre; hs draws none");
 }
 
@@ -63,9 +64,9 @@ WindowSpec WindowOf(const Config& config) {
             config.window_model == WindowModel::kCbowHs;
   spec.in_rows = config.vocab;
   spec.out_rows = spec.hs ? config.vocab - 1 : config.vocab;
-  spec.cols = (config.size + kRowFloats - 1) / kRowFloats * kRowFloats;
-  spec.contexts = 2 * config.window;
-  spec.outputs = spec.hs ? kPathNodes : 1 + config.negative;
+  spec.cols = (config.word2vec.size + kRowFloats - 1) / kRowFloats * kRowFloats;
+  spec.contexts = 2 * config.word2vec.window;
+  spec.outputs = spec.hs ? kPathNodes : 1 + config.word2vec.negative;
   return spec;
 }
 

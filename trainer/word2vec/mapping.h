@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -25,6 +26,9 @@ class Mapping {
 
   const char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  std::string_view text() const {
+    return {data_, static_cast<size_t>(bytes_)};
+  }
   // REQUIRES: it is not a file's.
   template <typename T>
   T* as() {

@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/parallel.h"
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/checkpoint.h"
-#include "trainer/mapped_file.h"
 #include "trainer/numbers.h"
+#include "trainer/word2vec/mapping.h"
 #include "trainer/word2vec/vectors_text.h"
 
 static_assert(std::endian::native == std::endian::little,
@@ -162,10 +163,10 @@ absl::StatusOr<WordVectors> ReadSafetensors(const std::string& path) {
   absl::StatusOr<Buffer> rows =
       RowsOf(header, header.dim * sizeof(float), bytes);
   const std::string beside = VocabularyPath(path);
-  ASSIGN_OR_RETURN(const MappedFile vocabulary, MappedFile::Open(beside));
+  ASSIGN_OR_RETURN(const Mapping vocabulary, Mapping::OfFile(beside));
   std::vector<std::string_view> words;
   const absl::Status status =
-      ParseVocabulary(vocabulary.bytes(), header.size, &words, &vectors.counts);
+      ParseVocabulary(vocabulary.text(), header.size, &words, &vectors.counts);
   if (!rows.ok() || !status.ok()) {
     const absl::Status& why = rows.ok() ? status : rows.status();
     return absl::Status(why.code(), absl::StrCat(rows.ok() ? beside : path,
@@ -190,6 +191,26 @@ absl::StatusOr<WordVectors> ParseTextOrBinary(std::string_view text,
   }
   RETURN_IF_ERROR(rows.status());
   return CopyBinaryRows(*header, *rows, rest.size(), threads);
+}
+
+// `path`, or in such a folder the one file of vectors.
+absl::StatusOr<std::string> FileOf(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  std::vector<std::string> found;
+  for (const char* name :
+       {kVectorsFile, kVectorsTextFile, kVectorsTensorFile}) {
+    const std::filesystem::path file = std::filesystem::path(path) / name;
+    if (std::filesystem::exists(file, ignored)) found.push_back(file.string());
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": want ", kVectorsFile, ", ",
+                                            kVectorsTextFile, " or ",
+                                            kVectorsTensorFile, ", got none"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": want one file of vectors, got ", absl::StrJoin(found, " and ")));
 }
 
 }  // namespace
@@ -265,15 +286,11 @@ std::string VocabularyPath(const std::string& path) {
 }
 
 absl::StatusOr<WordVectors> ReadVectors(const std::string& path, int threads) {
-  std::error_code ignored;
-  std::string name = path;
-  if (std::filesystem::is_directory(path, ignored)) {
-    name = (std::filesystem::path(path) / kVectorsFile).string();
-  }
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(name));
-  const bool ours = IsSafetensors(file.bytes());
+  ASSIGN_OR_RETURN(const std::string name, FileOf(path));
+  ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(name));
+  const bool ours = IsSafetensors(file.text());
   absl::StatusOr<WordVectors> vectors =
-      ours ? ReadSafetensors(name) : ParseTextOrBinary(file.bytes(), threads);
+      ours ? ReadSafetensors(name) : ParseTextOrBinary(file.text(), threads);
   if (!vectors.ok() && !ours) {
     return absl::Status(vectors.status().code(),
                         absl::StrCat(name, ": ", vectors.status().message()));

@@ -22,8 +22,10 @@
 
 namespace onestep {
 
-// Of the files in the folder of --out.
+// Names in the folder of --out, of which a run writes one.
 inline constexpr char kVectorsFile[] = "vectors.bin";
+inline constexpr char kVectorsTextFile[] = "vectors.txt";
+inline constexpr char kVectorsTensorFile[] = "vectors.safetensors";
 
 // Each replaces `path` in one step: who reads it finds the old file or the
 // new. FailedPrecondition "cannot write PATH: <reason>"; InvalidArgument names
@@ -44,9 +46,10 @@ absl::Status WriteVocabulary(const std::string& path,
 std::string VocabularyPath(const std::string& path);
 
 // Reads any of the four, told apart by what is in them, on `threads` threads.
-// `path` is a file, or a folder with kVectorsFile. A word that comes again is
-// left out, and counted. NotFound: there is no such file; DataLoss names file
-// and row or line and what was wanted; ResourceExhausted.
+// `path` is a file, or a folder with one of the names above. A word that comes
+// again is left out, and counted. NotFound: there is no such file;
+// InvalidArgument: the folder has two; DataLoss names file and row or line and
+// what was wanted; ResourceExhausted.
 absl::StatusOr<WordVectors> ReadVectors(const std::string& path, int threads);
 
 }  // namespace onestep

@@ -41,9 +41,6 @@ class WordCounter {
   // here.
   std::vector<int32_t> Merge(const WordCounter& other);
 
-  // The table's own memory, which Add needs, but no other function.
-  void DropTable() { slots_ = {}; }
-
  private:
   struct Slot {
     uint32_t hash;

@@ -32,6 +32,7 @@ TEST(SpearmanTest, IsNoNumberWithoutDifferences) {
   EXPECT_TRUE(std::isnan(Spearman({}, {})));
   EXPECT_TRUE(std::isnan(Spearman({1}, {2})));
   EXPECT_TRUE(std::isnan(Spearman({1, 1}, {1, 2})));
+  EXPECT_TRUE(std::isnan(Spearman({1, NAN, 2}, {1, 2, 3})));
 }
 
 TEST(PearsonTest, IsThatOfValues) {

@@ -350,18 +350,27 @@ TEST_F(VectorsFileTest, SafetensorsWantTheirWords) {
 }
 
 TEST_F(VectorsFileTest, AFolderIsReadByTheFileInIt) {
-  Write(kVectorsFile, kBinary);
+  EXPECT_THAT(ReadVectors(folder_.path(), 1),
+              StatusIs(StatusCode::kNotFound,
+                       HasSubstr("want vectors.bin, vectors.txt or "
+                                 "vectors.safetensors, got none")));
+  Write(kVectorsTextFile, kText);
   ASSERT_OK_AND_ASSIGN(const WordVectors vectors,
                        ReadVectors(folder_.path(), 1));
   ExpectGolden(vectors);
+  Write(kVectorsFile, kBinary);
+  EXPECT_THAT(ReadVectors(folder_.path(), 1),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("want one file of vectors, got ")));
 }
 
 TEST_F(VectorsFileTest, AMissingFileAndAPipeAreNotFound) {
   EXPECT_THAT(ReadVectors(Path("none"), 1),
               StatusIs(StatusCode::kNotFound, HasSubstr("none: cannot read")));
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(ReadVectors(Path("pipe"), 1),
-              StatusIs(StatusCode::kNotFound, HasSubstr("it is not a file")));
+  EXPECT_THAT(
+      ReadVectors(Path("pipe"), 1),
+      StatusIs(StatusCode::kNotFound, HasSubstr("pipe: want a regular file")));
 }
 
 TEST_F(VectorsFileTest, AFailedWriteLeavesTheOldFile) {

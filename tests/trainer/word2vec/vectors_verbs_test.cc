@@ -50,7 +50,7 @@ TEST_F(VectorsVerbsTest, AnalogyAnswers) {
   const CliResult text =
       Run({"analogy", "v.txt", "man", "king", "woman", "--top", "1"});
   EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_EQ(text.out, "man is to king as woman is to\n   0.9564  queen\n");
+  EXPECT_EQ(text.out, "man is to king as woman is to\n   0.9586  queen\n");
   const CliResult result =
       Run({"analogy", "v.txt", "man", "king", "woman", "--json"});
   EXPECT_EQ(json::parse(result.out)["nearest"][0]["word"], "queen");

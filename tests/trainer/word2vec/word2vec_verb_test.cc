@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "tests/trainer/cli_fixture.h"
+#include "trainer/word2vec/synthetic_corpus.h"
+
+namespace onestep {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Word2vecVerbTest : public CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    ASSERT_TRUE(WriteSyntheticCorpus(Path("text"), 30'000, 1).ok());
+  }
+  CliResult Train(std::vector<std::string> flags) const {
+    flags.insert(flags.begin(), {"word2vec", "text", "--size", "16"});
+    return Run(flags);
+  }
+};
+
+TEST_F(Word2vecVerbTest, TrainsAndSavesVectorsThatTheOtherVerbsRead) {
+  const CliResult result = Train({"--epochs", "3", "--out", "o"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("read 30"), HasSubstr("kept "),
+                                HasSubstr("memory: tables "),
+                                HasSubstr("left out by --sample; loss "),
+                                HasSubstr("vectors: o/vectors.bin")));
+  EXPECT_THAT(Read("o/graph.txt"), HasSubstr("sgns_window"));
+  EXPECT_EQ(json::parse(Read("o/config.json"))["size"], 16);
+  const CliResult nearest = Run({"nearest", "o", "w0_0", "--json"});
+  EXPECT_EQ(nearest.code, 0) << nearest.err;
+  // "word count" of the most frequent word comes first.
+  const std::string vocabulary = Read("o/vectors.vocab");
+  EXPECT_THAT(vocabulary.substr(0, vocabulary.find('\n')), HasSubstr(" "));
+  EXPECT_EQ(Train({"--out", "o"}).code, 6);
+  EXPECT_EQ(Train({"--out", "o", "--force", "--format", "text"}).code, 0);
+  EXPECT_FALSE(Exists("o/vectors.bin"));
+  EXPECT_EQ(Run({"nearest", "o", "w0_0"}).code, 0);
+}
+
+TEST_F(Word2vecVerbTest, SaysWhatItDidAsJson) {
+  const CliResult result =
+      Train({"--epochs", "2", "--threads", "2", "--json", "--cbow", "1"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json run = json::parse(result.out);
+  ASSERT_EQ(run["epochs"].size(), 2u);
+  EXPECT_LT(run["epochs"][1]["loss"], run["epochs"][0]["loss"]);
+  EXPECT_EQ(run["words"], 2 * run["counts"]["words"].get<int64_t>());
+  EXPECT_EQ(run["threads"], 2);
+  EXPECT_GT(run["memory"]["threads_rows"], 0);
+  EXPECT_EQ(run["memory"]["deterministic"], 0);
+}
+
+TEST_F(Word2vecVerbTest, DeterministicFilesAreAlikeForAnyThreads) {
+  for (const char* threads : {"1", "2"}) {
+    const CliResult result =
+        Train({"--deterministic", "--threads", threads, "--out", threads});
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("and for --deterministic "));
+  }
+  EXPECT_EQ(Read("1/vectors.bin"), Read("2/vectors.bin"));
+}
+
+TEST_F(Word2vecVerbTest, EncodesTheTextOnceWithACache) {
+  const CliResult first = Train({"--cache", "c", "--out", "a"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  const CliResult second =
+      Train({"--cache", "c", "--threads", "1", "--out", "b"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("from the cache"));
+}
+
+TEST_F(Word2vecVerbTest, AnInterruptSavesTheVectors) {
+  const CliResult result = RunUntil(
+      "o/log.jsonl", SIGINT,
+      {"word2vec", "text", "--size", "16", "--epochs", "100000", "--out", "o"});
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err, HasSubstr("; the vectors are in o/vectors.bin"));
+  EXPECT_EQ(Run({"nearest", "o", "w0_0"}).code, 0);
+}
+
+TEST_F(Word2vecVerbTest, ErrorsNameWhatWasWanted) {
+  const struct {
+    std::vector<std::string> flags;
+    int code;
+    const char* message;
+  } kCases[] = {
+      {{"word2vec"}, 2, "word2vec: want one CORPUS, got none"},
+      {{"word2vec", "text", "other"}, 2, "want one CORPUS, got 'other'"},
+      {{"word2vec", "none"}, 3, "none"},
+      {{"word2vec", "text", "--min-count", "100000"}, 3, "text"},
+      {{"word2vec", "text", "--negatives", "some"},
+       2,
+       "want shared, exact or group:N, got 'some'"},
+      {{"word2vec", "text", "--hs", "--negative", "5"},
+       2,
+       "--negative: want no --hs with it"},
+      {{"word2vec", "text", "--cbow", "1", "--negatives", "exact"},
+       2,
+       "--negatives: want --cbow 0 with it"},
+      {{"word2vec", "text", "--cbow-gradient", "exact"},
+       2,
+       "--cbow-gradient: want --cbow 1 with it"},
+      {{"word2vec", "text", "--lr", "1e-5"}, 2, "--min-lr: want at most --lr"},
+      {{"word2vec", "text", "--format", "text"},
+       2,
+       "--format: want --out DIR with it"},
+      {{"word2vec", "text", "--size", "10", "--lr", "3e38", "--out", "o"},
+       4,
+       "not finite in epoch 1 at lr 3e+38, word '"},
+  };
+  for (const auto& test : kCases) {
+    const CliResult result = Run(test.flags);
+    EXPECT_EQ(result.code, test.code) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(test.message));
+  }
+  EXPECT_FALSE(Exists("o/vectors.bin"));
+}
+
+}  // namespace
+}  // namespace onestep

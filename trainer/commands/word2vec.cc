@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "runtime/clock.h"
+#include "runtime/core_latency.h"
+#include "runtime/status.h"
+#include "trainer/available_memory.h"
+#include "trainer/commands/commands.h"
+#include "trainer/graph_report.h"
+#include "trainer/interrupt.h"
+#include "trainer/output_dir.h"
+#include "trainer/status_line.h"
+#include "trainer/version.h"
+#include "trainer/word2vec/corpus.h"
+#include "trainer/word2vec/vectors_file.h"
+#include "trainer/word2vec/word2vec_trainer.h"
+
+namespace onestep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+double Seconds(int64_t begin_ns) {
+  return 1e-9 * static_cast<double>(NowNs() - begin_ns);
+}
+
+// What was asked for, by flag name.
+Json ConfigOf(const Config& config) {
+  const Word2vecConfig& word2vec = config.word2vec;
+  Json json;
+  json["corpus"] = word2vec.corpus;
+  json["size"] = word2vec.size;
+  json["window"] = word2vec.window;
+  json["cbow"] = word2vec.cbow ? 1 : 0;
+  if (word2vec.cbow) json["cbow-gradient"] = NameOf(word2vec.cbow_gradient);
+  json["hs"] = word2vec.hs;
+  if (!word2vec.hs) {
+    json["negative"] = word2vec.negative;
+    json["negatives"] = word2vec.negatives.ToString();
+  }
+  json["sample"] = word2vec.sample;
+  json["min-count"] = word2vec.min_count;
+  json["max-vocab"] = word2vec.max_vocab;
+  json["epochs"] = config.epochs;
+  json["max-words"] = word2vec.max_words;
+  json["lr"] = word2vec.lr;
+  json["min-lr"] = word2vec.min_lr;
+  json["seed"] = config.seed;
+  json["fuse"] = NameOf(config.compile.fuse);
+  json["threads"] = config.compile.threads;
+  json["deterministic"] = word2vec.deterministic;
+  json["out"] = config.out;
+  return json;
+}
+
+class Word2vecCommand {
+ public:
+  Word2vecCommand(const Config& config, Console& console)
+      : config_(config), console_(console) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status Read();
+  absl::Status Prepare();
+  absl::Status CreateOutput();
+  absl::Status RunEpochs();
+  absl::Status AfterEpoch(int64_t epoch, const TrainedCounts& counts,
+                          double seconds);
+  absl::Status Save();
+  absl::Status Explain(const absl::Status& status) const;
+  void PrintPlan();
+  void Report();
+  Json MemoryJson() const;
+  // Words of the text for those of the vocabulary.
+  double Read(int64_t words) const {
+    return static_cast<double>(words) *
+           static_cast<double>(corpus_.counts.tokens) /
+           static_cast<double>(corpus_.vocabulary.total());
+  }
+  std::string OutPath(const char* name) const {
+    return (std::filesystem::path(config_.out) / name).string();
+  }
+  std::string VectorsPath() const;
+
+  Config config_;
+  Console& console_;
+  const StatusLine line_{"word2vec"};
+  Corpus corpus_;
+  double read_seconds_ = 0;
+  Word2vecMemory memory_;
+  std::optional<CoreLatency> latency_;
+  std::unique_ptr<Word2vecTrainer> trainer_;
+  std::optional<LineLog> log_;
+  Json epochs_ = Json::array();
+  TrainedCounts done_;
+  double seconds_ = 0;  // of training
+};
+
+absl::Status Word2vecCommand::Run() {
+  if (!config_.out.empty()) {
+    RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
+  }
+  RETURN_IF_ERROR(Read());
+  RETURN_IF_ERROR(Prepare());
+  if (!config_.out.empty()) RETURN_IF_ERROR(CreateOutput());
+  CatchSignals();
+  const absl::Status status = RunEpochs();
+  line_.Clear();
+  if (!status.ok() && !absl::IsCancelled(status)) return status;
+  if (!config_.out.empty()) RETURN_IF_ERROR(Save());
+  Report();
+  return status.ok() ? status : Explain(status);
+}
+
+absl::Status Word2vecCommand::Read() {
+  const Word2vecConfig& word2vec = config_.word2vec;
+  CorpusOptions options;
+  options.min_count = word2vec.min_count;
+  options.max_vocab = word2vec.max_vocab;
+  options.threads = config_.compile.threads;
+  options.cache = word2vec.cache;
+  options.progress = [this](int64_t bytes, int64_t of) {
+    line_.Show(
+        absl::StrFormat("reading %.0f of %.0f MiB", MiB(bytes), MiB(of)));
+  };
+  const int64_t begin = NowNs();
+  ASSIGN_OR_RETURN(corpus_, ReadCorpus(word2vec.corpus, options));
+  read_seconds_ = Seconds(begin);
+  line_.Clear();
+  if (!corpus_.notice.empty()) Console::Notice(corpus_.notice);
+  return absl::OkStatus();
+}
+
+absl::Status Word2vecCommand::Prepare() {
+  RETURN_IF_ERROR(CreateDumpDir(config_.compile.dump_dir));
+  memory_ = Word2vecTrainer::MemoryOf(config_.word2vec, config_.compile.threads,
+                                      corpus_);
+  if (!config_.json) PrintPlan();
+  // The tokens are there already.
+  RETURN_IF_ERROR(
+      CheckMemory("word2vec: the tables", memory_.total() - memory_.tokens));
+  ASSIGN_OR_RETURN(trainer_, Word2vecTrainer::Create(
+                                 config_.word2vec, corpus_, config_.epochs,
+                                 config_.seed, config_.compile));
+  if (config_.compile.threads > 1) {
+    absl::StatusOr<CoreLatency> latency =
+        MeasureCoreLatency(config_.compile.threads);
+    if (latency.ok()) latency_ = *latency;
+  }
+  if (config_.json) return absl::OkStatus();
+  const Compiled& compiled = trainer_->compiled();
+  console_.Print(absl::StrFormat("compiled in %.1f ms: %s\n", compiled.ms,
+                                 compiled.executable->lowering()));
+  if (latency_) console_.Print(absl::StrCat(ToString(*latency_), "\n"));
+  if (config_.compile.threads > 1 && !config_.word2vec.deterministic) {
+    console_.Print(
+        "threads write the same tables without locks: a second run is not "
+        "alike; --deterministic is\n");
+  }
+  console_.Print("epoch      loss        lr   seconds      words/s\n");
+  console_.Flush();
+  return absl::OkStatus();
+}
+
+void Word2vecCommand::PrintPlan() {
+  const Vocabulary& vocabulary = corpus_.vocabulary;
+  const CorpusCounts& counts = corpus_.counts;
+  console_.Print(absl::StrFormat(
+      "onestep %s\n%s"
+      "read %d words, %d different ones, in %d lines, %.1f MiB, in %.2f s%s\n"
+      "kept %d of %d words, %d of %d different ones\n"
+      "memory: tables %.1f MiB, threads' rows %.1f, tokens %.1f, words "
+      "%.1f%s\n",
+      Version(), FlagTable(ConfigOf(config_)), counts.tokens, counts.words,
+      counts.lines, MiB(counts.bytes), read_seconds_,
+      corpus_.from_cache ? ", from the cache" : "", vocabulary.total(),
+      counts.tokens, vocabulary.size(), counts.words, MiB(memory_.tables),
+      MiB(memory_.hot_rows), MiB(memory_.tokens), MiB(memory_.words),
+      memory_.deterministic == 0
+          ? ""
+          : absl::StrFormat(", and for --deterministic %.1f",
+                            MiB(memory_.deterministic))));
+  console_.Flush();
+}
+
+absl::Status Word2vecCommand::CreateOutput() {
+  RETURN_IF_ERROR(CreateOutputDir(config_.out));
+  RETURN_IF_ERROR(
+      WriteTextFile(OutPath("config.json"), ConfigOf(config_).dump(2)));
+  RETURN_IF_ERROR(
+      WriteTextFile(OutPath("graph.txt"), GraphText(trainer_->compiled())));
+  ASSIGN_OR_RETURN(log_, LineLog::Create(OutPath("log.jsonl")));
+  return absl::OkStatus();
+}
+
+absl::Status Word2vecCommand::RunEpochs() {
+  const int64_t run_begin = NowNs();
+  for (int64_t epoch = 1; epoch <= config_.epochs; ++epoch) {
+    const auto poll = [&](const TrainedCounts& counts, double lr) {
+      const double seconds = Seconds(run_begin);
+      const auto done = static_cast<double>(trainer_->run().words_done());
+      const auto all = static_cast<double>(trainer_->run().words());
+      if (done > 0) {
+        const auto left = static_cast<int64_t>(seconds / done * (all - done));
+        line_.Show(absl::StrFormat(
+            "epoch %d/%d  %.0f %%  %.2f M words/s  loss %.4f  lr %.5f  ETA "
+            "%d:%02d",
+            epoch, config_.epochs, 100 * done / all,
+            1e-6 * Read(trainer_->run().words_done()) / seconds,
+            counts.loss_per_pair(), lr, left / 60, left % 60));
+      }
+      return PendingSignal() == 0;
+    };
+    const int64_t begin = NowNs();
+    const absl::StatusOr<TrainedCounts> counts =
+        trainer_->RunEpoch(epoch, poll);
+    const double seconds = Seconds(begin);
+    seconds_ += seconds;
+    line_.Clear();
+    RETURN_IF_ERROR(counts.status());
+    done_.Add(*counts);
+    RETURN_IF_ERROR(AfterEpoch(epoch, *counts, seconds));
+    if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    if (trainer_->run().finished()) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Word2vecCommand::AfterEpoch(int64_t epoch,
+                                         const TrainedCounts& counts,
+                                         double seconds) {
+  Json json;
+  json["epoch"] = epoch;
+  json["loss"] = counts.loss_per_pair();
+  json["lr"] = trainer_->run().Rate();
+  json["seconds"] = seconds;
+  json["words_per_s"] = Read(counts.words) / seconds;
+  json["words"] = counts.words;
+  json["words_used"] = counts.used;
+  json["pairs"] = counts.pairs;
+  epochs_.push_back(json);
+  if (!config_.json) {
+    console_.Print(absl::StrFormat(
+        "%5d  %8.4f  %8.5f  %8.3f  %11.0f\n", epoch, counts.loss_per_pair(),
+        trainer_->run().Rate(), seconds, Read(counts.words) / seconds));
+    console_.Flush();
+  }
+  return log_ ? log_->Append(json.dump()) : absl::OkStatus();
+}
+
+std::string Word2vecCommand::VectorsPath() const {
+  switch (config_.word2vec.format) {
+    case VectorsFormat::kText:
+      return OutPath(kVectorsTextFile);
+    case VectorsFormat::kSafetensors:
+      return OutPath(kVectorsTensorFile);
+    case VectorsFormat::kBinary:
+      break;
+  }
+  return OutPath(kVectorsFile);
+}
+
+absl::Status Word2vecCommand::Save() {
+  const VectorsView vectors = trainer_->Vectors();
+  const std::string path = VectorsPath();
+  RETURN_IF_ERROR(WriteVocabulary(VocabularyPath(path), vectors));
+  switch (config_.word2vec.format) {
+    case VectorsFormat::kText:
+      return WriteVectorsText(path, vectors, config_.compile.threads);
+    case VectorsFormat::kSafetensors:
+      return WriteVectorsSafetensors(path, vectors);
+    case VectorsFormat::kBinary:
+      break;
+  }
+  return WriteVectorsBinary(path, vectors);
+}
+
+Json Word2vecCommand::MemoryJson() const {
+  Json json;
+  json["tables"] = memory_.tables;
+  json["threads_rows"] = memory_.hot_rows;
+  json["tokens"] = memory_.tokens;
+  json["words"] = memory_.words;
+  json["deterministic"] = memory_.deterministic;
+  return json;
+}
+
+void Word2vecCommand::Report() {
+  const double words = Read(done_.words);
+  if (!config_.json) {
+    console_.Print(absl::StrFormat(
+        "%.0f words in %.3f s: %.0f words/s; %d used, %d left out by "
+        "--sample; loss %.4f of %d pairs\n",
+        words, seconds_, words / std::max(seconds_, 1e-9), done_.used,
+        done_.words - done_.used, done_.loss_per_pair(), done_.pairs));
+    if (!config_.out.empty()) {
+      console_.Print(absl::StrCat("vectors: ", VectorsPath(), "\n"));
+    }
+    return;
+  }
+  const CorpusCounts& counts = corpus_.counts;
+  Json json;
+  json["config"] = ConfigOf(config_);
+  json["counts"] = {{"bytes", counts.bytes},
+                    {"lines", counts.lines},
+                    {"words", counts.tokens},
+                    {"different_words", counts.words},
+                    {"vocabulary", corpus_.vocabulary.size()},
+                    {"words_kept", corpus_.vocabulary.total()}};
+  json["memory"] = MemoryJson();
+  json["read_seconds"] = read_seconds_;
+  json["compile_ms"] = trainer_->compiled().ms;
+  json["lowering"] = trainer_->compiled().executable->lowering();
+  json["core_latency_ns"] = nullptr;
+  if (latency_) json["core_latency_ns"] = latency_->ns;
+  json["epochs"] = epochs_;
+  json["threads"] = config_.compile.threads;
+  json["words"] = words;
+  json["words_used"] = done_.used;
+  json["pairs"] = done_.pairs;
+  json["loss"] = done_.loss_per_pair();
+  json["seconds"] = seconds_;
+  json["words_per_s"] = words / std::max(seconds_, 1e-9);
+  console_.Print(absl::StrCat(json.dump(2), "\n"));
+}
+
+absl::Status Word2vecCommand::Explain(const absl::Status& status) const {
+  std::string message =
+      absl::StrCat(PendingSignal() == SIGTERM ? "terminated by SIGTERM"
+                                              : "interrupted by SIGINT",
+                   " after ", trainer_->run().words_done(), " of ",
+                   trainer_->run().words(), " words");
+  if (!config_.out.empty()) {
+    absl::StrAppend(&message, "; the vectors are in ", VectorsPath());
+  }
+  return absl::Status(status.code(), message);
+}
+
+}  // namespace
+
+absl::Status RunWord2vec(const Config& config, Console& console) {
+  return Word2vecCommand(config, console).Run();
+}
+
+}  // namespace onestep

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_TRAINER_WORD2VEC_EMBEDDING_TABLES_H_
+#define ONESTEP_TRAINER_WORD2VEC_EMBEDDING_TABLES_H_
+
+#include <cstdint>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "runtime/buffer.h"
+#include "trainer/word2vec/window_sampler.h"
+
+namespace onestep {
+
+struct TableSizes {
+  int64_t words = 0;    // rows of `in`
+  int64_t outputs = 0;  // rows of `out`: words, or inner nodes
+  int64_t size = 0;     // values of a row
+  int64_t threads = 1;
+  int64_t hot = 0;  // rows of each table that every thread has a copy of
+
+  int64_t stride() const { return (size + 15) / 16 * 16; }
+  int64_t in_rows() const { return words + threads * hot; }
+  int64_t out_rows() const { return outputs + threads * hot; }
+  // Of the two tables; of the copies and what they were when last merged.
+  int64_t shared_bytes() const { return 4 * stride() * (words + outputs); }
+  int64_t private_bytes() const { return 16 * stride() * threads * hot; }
+};
+
+// The two tables that are trained: rows of `size` values, padded with zeros to
+// whole cache lines. Behind the rows that all threads share there is for each
+// thread a copy of the `hot` first ones, with which it works: rows that every
+// step writes would else go from core to core (Vuurens et al. 2016).
+class EmbeddingTables {
+ public:
+  // Words uniform in [-1, 1) / size, drawn from the seed; outputs 0.
+  // ResourceExhausted.
+  static absl::StatusOr<EmbeddingTables> Create(const TableSizes& sizes,
+                                                uint64_t seed);
+
+  const TableSizes& sizes() const { return sizes_; }
+  float* in() { return in_.as<float>(); }
+  float* out() { return out_.as<float>(); }
+  const float* in() const { return in_.as<float>(); }
+  RowMap MapOf(int thread) const;
+
+ private:
+  TableSizes sizes_;
+  Buffer in_, out_;
+};
+
+// A thread's copies of the hot rows. A merge adds to the shared row what the
+// thread added to its copy since the last one, and copies the sum, in which
+// there is what the others added.
+class HotRows {
+ public:
+  // REQUIRES: `tables` and `mutex`, one for all threads, outlive it.
+  static absl::StatusOr<HotRows> Create(EmbeddingTables& tables, int thread,
+                                        std::mutex& mutex);
+
+  // The next `rows` rows of both tables, in turn, unless another thread is
+  // merging.
+  void MergeSome(int64_t rows);
+  // All of them.
+  void MergeAll();
+
+ private:
+  HotRows(EmbeddingTables& tables, int thread, std::mutex& mutex, Buffer base);
+  void Merge(int64_t row);
+
+  EmbeddingTables* tables_;
+  std::mutex* mutex_;
+  float *in_, *out_;  // the copies
+  Buffer base_;       // of in's, then of out's
+  int64_t next_ = 0;
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_TRAINER_WORD2VEC_EMBEDDING_TABLES_H_

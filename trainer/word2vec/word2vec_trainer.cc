@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/word2vec/word2vec_trainer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/status.h"
+#include "trainer/word2vec/subsample.h"
+
+namespace onestep {
+namespace {
+
+constexpr uint64_t kSliceStream = uint64_t{8} << 32;  // see random.h
+constexpr double kNegativePower = 0.75;
+
+// Steps that are sampled, then run: binding them costs little then, and they
+// still lie in the second-level cache.
+constexpr int64_t kBlockSteps = 256;
+
+// Tokens of a slice that a thread takes at once: few enough that all end an
+// epoch together, many enough that their borders, where windows are cut, do
+// not count.
+int64_t SliceTokens(int64_t tokens, int threads) {
+  if (threads == 1) return std::max<int64_t>(1, tokens);
+  return std::clamp<int64_t>(tokens / (16 * threads), 1 << 10, 1 << 20);
+}
+
+// While a block's steps run, this many of the hot rows are merged, so that all
+// are merged every few thousand steps.
+constexpr int64_t kStepsPerMerge = 2048;
+
+// Words between changes of the class of negatives that a thread draws.
+constexpr int64_t kClassWords = 1 << 17;
+
+// How many of the most frequent rows each thread has a copy of.
+int64_t HotRowsOf(const Word2vecConfig& config, int threads, int64_t words) {
+  if (threads == 1 || config.deterministic) return 0;
+  const int64_t most = config.hs ? words - 1 : words;
+  return std::min(most, config.hot_rows >= 0 ? config.hot_rows : 1024);
+}
+
+TableSizes SizesOf(const Word2vecConfig& config, int threads, int64_t words) {
+  TableSizes sizes;
+  sizes.words = words;
+  sizes.outputs = config.hs ? std::max<int64_t>(1, words - 1) : words;
+  sizes.size = config.size;
+  sizes.threads = threads;
+  sizes.hot = HotRowsOf(config, threads, words);
+  return sizes;
+}
+
+}  // namespace
+
+Word2vecMemory Word2vecTrainer::MemoryOf(const Word2vecConfig& config,
+                                         int threads, const Corpus& corpus) {
+  const Vocabulary& vocabulary = corpus.vocabulary;
+  const TableSizes sizes = SizesOf(config, threads, vocabulary.size());
+  Word2vecMemory memory;
+  memory.tables = sizes.shared_bytes();
+  memory.hot_rows = sizes.private_bytes();
+  memory.tokens = static_cast<int64_t>(corpus.tokens.size_bytes());
+  // Counts and ends; keep; a cell of the alias table, or the tree.
+  memory.words = sizes.words * (16 + 4 + (config.hs ? 9 : 8)) +
+                 static_cast<int64_t>(vocabulary.words().size());
+  if (config.deterministic) {
+    SamplerSource source;
+    source.config = &config;
+    std::optional<HuffmanTree> tree;
+    if (config.hs) source.tree = &tree.emplace(vocabulary.counts());
+    memory.deterministic = Shards::Bytes(source, sizes, threads);
+  }
+  return memory;
+}
+
+Word2vecTrainer::Word2vecTrainer(const Word2vecConfig& config,
+                                 const Corpus& corpus, int64_t epochs,
+                                 uint64_t seed, int threads)
+    : config_(config),
+      corpus_(corpus),
+      seed_(seed),
+      threads_(threads),
+      keep_(KeepThresholds(corpus.vocabulary.counts(), config.sample)) {
+  source_.config = &config_;
+  source_.keep = keep_;
+  if (config.hs) {
+    tree_.emplace(corpus.vocabulary.counts());
+    source_.tree = &*tree_;
+  } else {
+    negatives_.emplace(corpus.vocabulary.counts(), kNegativePower);
+    source_.negatives = &*negatives_;
+  }
+  int64_t words = epochs * corpus.vocabulary.total();
+  if (config.max_words > 0) words = std::min(words, config.max_words);
+  run_ = std::make_unique<TrainingRun>(config, corpus.vocabulary, words);
+}
+
+absl::StatusOr<std::unique_ptr<Word2vecTrainer>> Word2vecTrainer::Create(
+    const Word2vecConfig& config, const Corpus& corpus, int64_t epochs,
+    uint64_t seed, const CompileOptions& options) {
+  std::unique_ptr<Word2vecTrainer> trainer(
+      new Word2vecTrainer(config, corpus, epochs, seed, options.threads));
+  RETURN_IF_ERROR(trainer->Prepare(options));
+  return trainer;
+}
+
+absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
+  const TableSizes sizes =
+      SizesOf(config_, threads_, corpus_.vocabulary.size());
+  ASSIGN_OR_RETURN(tables_, EmbeddingTables::Create(sizes, seed_));
+  ASSIGN_OR_RETURN(team_, Team::Create(threads_, options.affinity));
+  CompileOptions own = options;
+  own.threads = 1;  // each thread runs steps of its own
+  int64_t in_rows = sizes.in_rows(), out_rows = sizes.out_rows();
+  if (config_.deterministic) {
+    ASSIGN_OR_RETURN(shards_, Shards::Create(source_, *tables_, threads_));
+    const Shards::Capacity capacity(source_, sizes);
+    in_rows = capacity.in;
+    out_rows = capacity.out;
+  }
+  for (int w = 0; w < threads_; ++w) {
+    ASSIGN_OR_RETURN(
+        WindowProgram program,
+        WindowProgram::Create(source_, in_rows, out_rows, sizes.stride(), own));
+    RETURN_IF_ERROR(program.BindTables(tables_->in(), tables_->out()));
+    programs_.push_back(std::move(program));
+    if (sizes.hot == 0) continue;
+    ASSIGN_OR_RETURN(HotRows hot, HotRows::Create(*tables_, w, merging_));
+    hot_rows_.push_back(std::move(hot));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainedCounts> Word2vecTrainer::RunEpoch(
+    int64_t epoch, const TrainingRun::Poll& poll) {
+  run_->BeginEpoch(epoch, poll);
+  if (shards_) {
+    shards_->RunEpoch(corpus_.tokens, seed_, epoch, *team_, programs_, *run_);
+  } else {
+    next_slice_ = 0;
+    team_->Run([&](int worker) { RunSlices(worker, epoch); });
+  }
+  return run_->EndEpoch();
+}
+
+void Word2vecTrainer::RunSlices(int worker, int64_t epoch) {
+  const auto size = static_cast<int64_t>(corpus_.tokens.size());
+  const int64_t slice = SliceTokens(size, threads_);
+  const int64_t slices = (size + slice - 1) / slice;
+  WindowSampler sampler(source_);
+  StepBlock block(std::max(kBlockSteps, source_.steps_of_window()),
+                  source_.contexts(), source_.outputs());
+  RowMap rows = tables_->MapOf(worker);
+  rows.classes = config_.hs || rows.hot == 0 ? 1 : threads_;
+  const int64_t merged_per_block =
+      (rows.hot * block.capacity + kStepsPerMerge - 1) / kStepsPerMerge;
+  const auto go_on = [&] { return !run_->stopped() && !run_->finished(); };
+  while (go_on()) {
+    const int64_t s = next_slice_.fetch_add(1, std::memory_order_relaxed);
+    if (s >= slices) break;
+    sampler.Start(
+        corpus_.tokens.subspan(s * slice, std::min(slice, size - s * slice)),
+        Random(seed_, kSliceStream + epoch * slices + s));
+    while (go_on()) {
+      rows.own_class = static_cast<int32_t>(
+          (worker + run_->words_done() / kClassWords) % threads_);
+      if (!sampler.Fill(rows, block)) break;
+      const float lr = run_->Rate();
+      run_->Count(block, lr, programs_[worker].Run(block, lr));
+      if (rows.hot > 0) hot_rows_[worker].MergeSome(merged_per_block);
+      if (worker == 0) run_->MaybePoll();
+    }
+  }
+  if (rows.hot > 0) hot_rows_[worker].MergeAll();
+}
+
+VectorsView Word2vecTrainer::Vectors() const {
+  VectorsView view;
+  view.size = tables_->sizes().words;
+  view.dim = tables_->sizes().size;
+  view.rows = tables_->in();
+  view.stride = tables_->sizes().stride();
+  const Vocabulary& vocabulary = corpus_.vocabulary;
+  view.word = [&](int64_t id) {
+    return vocabulary.word(static_cast<int32_t>(id));
+  };
+  view.count = [&](int64_t id) {
+    return vocabulary.count(static_cast<int32_t>(id));
+  };
+  return view;
+}
+
+}  // namespace onestep
