@@ -61,6 +61,17 @@ const std::vector<Named<GraphFormat>>& Names() {
 }
 
 template <>
+const std::vector<Named<WindowModel>>& Names() {
+  static const std::vector<Named<WindowModel>> names = {
+      {"none", WindowModel::kNone},
+      {"skipgram", WindowModel::kSkipGram},
+      {"hs", WindowModel::kHs},
+      {"cbow", WindowModel::kCbow},
+      {"cbow-hs", WindowModel::kCbowHs}};
+  return names;
+}
+
+template <>
 const std::vector<Named<Subset>>& Names() {
   static const std::vector<Named<Subset>> names = {{"train", Subset::kTrain},
                                                    {"test", Subset::kTest}};

@@ -42,6 +42,10 @@ enum class InputMode : uint8_t { kAuto, kDense, kSparse };
 // How the verb graph shows it: all of it in words, or the final graph drawn.
 enum class GraphFormat : uint8_t { kText, kDot, kSvg };
 
+// Which step of word2vec the verb graph shows: none but a net's, skip-gram or
+// CBOW against negatives or (hs) against the nodes of Huffman paths.
+enum class WindowModel : uint8_t { kNone, kSkipGram, kHs, kCbow, kCbowHs };
+
 // Everything the command line says; the members' values are the defaults.
 // Each verb reads the part that its flags set (flags.h).
 struct Config {
@@ -80,6 +84,8 @@ struct Config {
   int64_t trace_steps = 100;
 
   GraphFormat graph_format = GraphFormat::kText;
+  WindowModel window_model = WindowModel::kNone;
+  int64_t vocab = 40000;  // of that; its other sizes are in word2vec
 
   std::vector<int64_t> batches = {32, 128, 512, 2048, 4096};  // bench, sweep
 
@@ -128,6 +134,8 @@ template <>
 const std::vector<Named<Verb>>& Names();
 template <>
 const std::vector<Named<GraphFormat>>& Names();
+template <>
+const std::vector<Named<WindowModel>>& Names();
 template <>
 const std::vector<Named<Subset>>& Names();
 template <>

@@ -23,6 +23,7 @@
 #include "trainer/numbers.h"
 #include "trainer/search_flags.h"
 #include "trainer/vectors_flags.h"
+#include "trainer/word2vec/graph_flags.h"
 #include "trainer/word2vec_flags.h"
 
 namespace onestep {
@@ -278,6 +279,7 @@ void Flags::AddOutput() {
                   "All of it as text, or the final graph for or by Graphviz");
     flags_.Integer("--models", &config_.compile.vectorize.models, 0, kMaxModels,
                    "Of the step that trains so many models at once; 0: of one");
+    AddWindowGraph(config_, flags_);
     return;
   }
   if (IsOneOf({Verb::kTrain, Verb::kProfile})) {
@@ -422,6 +424,7 @@ absl::StatusOr<CommandLine> Flags::Parse(std::vector<std::string> args) {
   RETURN_IF_ERROR(SettleWord2vec(config_, flags_, files_));
   RETURN_IF_ERROR(SettleSearch(config_, flags_));
   RETURN_IF_ERROR(CheckTogether(config_, flags_));
+  RETURN_IF_ERROR(CheckWindowGraph(config_, flags_));
   return CommandLine{config_, ""};
 }
 

@@ -283,6 +283,22 @@ TEST(FlagsTest, RefusesFlagsThatSayNothingTogether) {
   ExpectRefused({"--force"}, {"--force: want --out DIR with it"});
 }
 
+TEST(FlagsTest, AStepOfWord2vecTakesItsSizesAndNoneOfANet) {
+  const Config config = Parsed(
+      "graph --word2vec cbow --vocab 1000 --size 200 --window 7 --negative 3");
+  EXPECT_EQ(config.window_model, WindowModel::kCbow);
+  EXPECT_EQ(config.vocab, 1000);
+  EXPECT_EQ(config.word2vec.size, 200);
+  EXPECT_EQ(config.word2vec.window, 7);
+  EXPECT_EQ(config.word2vec.negative, 3);
+  ExpectRefused({"graph", "--size", "50"},
+                {"--size: want --word2vec with it, got none"});
+  ExpectRefused({"graph", "--word2vec", "hs", "--batch", "8"},
+                {"--batch: want no --word2vec with it, got hs"});
+  ExpectRefused({"graph", "--word2vec", "hs", "--negative", "8"},
+                {"--negative: want skipgram or cbow with it, got hs"});
+}
+
 TEST(FlagsTest, WhatIsMeasuredArrives) {
   const Config profile =
       Parsed("profile --steps 5000 --compare --trace t.json");

@@ -124,6 +124,25 @@ TEST(GraphCommandTest, GeluIsRefusedWithTheReason) {
               AllOf(HasSubstr("  refused: "), HasSubstr("gelu")));
 }
 
+TEST(GraphCommandTest, AStepOfWord2vecBecomesOneOp) {
+  Config config;
+  config.verb = Verb::kGraph;
+  config.window_model = WindowModel::kSkipGram;
+  const std::string text = Graph(config);
+  EXPECT_THAT(text, StartsWith("onestep: word2vec skipgram, 40000 words of "
+                               "100, 10 contexts, 6 outputs, fuse on"));
+  EXPECT_THAT(text, HasSubstr("%in = param f32[40000,112]\n"));
+  EXPECT_THAT(text, HasSubstr("sigmoid_bce_grad(%"));  // before
+  EXPECT_THAT(text, HasSubstr("= sgns_window(%in, %out, "));
+  EXPECT_THAT(text, HasSubstr("unfused: 11 ops -> fused: 1 step\n"));
+  config.window_model = WindowModel::kCbowHs;
+  config.compile.disabled_passes = {"fuse-sparse-window"};
+  const std::string sparse = Graph(config);
+  EXPECT_THAT(sparse, HasSubstr("%out = param f32[39999,112]\n"));
+  EXPECT_THAT(sparse, HasSubstr("= scatter_add(%in, %contexts, "));
+  EXPECT_THAT(sparse, Not(HasSubstr("cbow_window")));
+}
+
 TEST(GraphCommandTest, DotIsTheFinalGraph) {
   Config config = Mnist();
   config.graph_format = GraphFormat::kDot;

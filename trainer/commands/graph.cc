@@ -12,6 +12,7 @@
 #include "trainer/model.h"
 #include "trainer/output_dir.h"
 #include "trainer/report/graph_pictures.h"
+#include "trainer/word2vec/graph_flags.h"
 
 namespace onestep {
 namespace {
@@ -21,18 +22,38 @@ namespace {
 constexpr int64_t kTableRows = 60000;
 constexpr double kDensity = 0.19;
 
-std::string Header(const Config& config) {
+std::string Title(const Config& config) {
+  if (config.window_model != WindowModel::kNone) {
+    const WindowSpec window = WindowOf(config);
+    return absl::StrCat("word2vec ", NameOf(config.window_model), ", ",
+                        config.vocab, " words of ", config.word2vec.size, ", ",
+                        window.contexts, " contexts, ", window.outputs,
+                        " outputs");
+  }
   const int64_t models = config.compile.vectorize.models;
-  return absl::StrCat(
-      "onestep: ", models > 0 ? absl::StrCat(models, " models of ") : "",
-      config.model.ToString(), ", ", NameOf(config.model.activation), ", ",
-      NameOf(config.model.loss), ", ", NameOf(config.optimizer.kind),
-      ", batch ", config.batch, ", fuse ", NameOf(config.compile.fuse),
-      config.compile.device == Device::kGpu
-          ? absl::StrCat(", device gpu, math ",
-                         NameOf(config.compile.cuda.math))
-          : absl::StrCat(", threads ", config.compile.threads),
-      "\n\n");
+  return absl::StrCat(models > 0 ? absl::StrCat(models, " models of ") : "",
+                      config.model.ToString(), ", ",
+                      NameOf(config.model.activation), ", ",
+                      NameOf(config.model.loss), ", ",
+                      NameOf(config.optimizer.kind), ", batch ", config.batch);
+}
+
+absl::StatusOr<Graph> BuildStep(const Config& config) {
+  if (config.window_model != WindowModel::kNone) {
+    return BuildWindowStep(WindowOf(config));
+  }
+  return BuildTrainStep(config.model, config.optimizer, kTableRows,
+                        config.batch);
+}
+
+std::string Header(const Config& config) {
+  return absl::StrCat("onestep: ", Title(config), ", fuse ",
+                      NameOf(config.compile.fuse),
+                      config.compile.device == Device::kGpu
+                          ? absl::StrCat(", device gpu, math ",
+                                         NameOf(config.compile.cuda.math))
+                          : absl::StrCat(", threads ", config.compile.threads),
+                      "\n\n");
 }
 
 }  // namespace
@@ -45,8 +66,7 @@ absl::Status RunGraph(const Config& config, Console& console) {
         kDensity * static_cast<double>(kTableRows * config.model.features()));
   }
   RETURN_IF_ERROR(CreateDumpDir(options.dump_dir));
-  ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(config.model, config.optimizer,
-                                               kTableRows, config.batch));
+  ASSIGN_OR_RETURN(Graph graph, BuildStep(config));
   const std::string before = PrintGraph(graph);
   ASSIGN_OR_RETURN(const Graph unfused,
                    UnfusedGraph(graph.Clone(), options.disabled_passes));
