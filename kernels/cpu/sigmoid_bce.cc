@@ -39,8 +39,10 @@ void SigmoidBceRows(const SigmoidBceArgs& args, float* row_loss, int64_t begin,
     V sum = hn::Zero(d);
     ForPairs(args, r, [&](int64_t, auto, V z, V w, V y) HWY_ATTR {
       const V e = ExpOfNonPositive(hn::Neg(hn::Abs(z)));
-      const V softplus = hn::Add(Relu(z), hn::Log1p(d, e));
-      sum = hn::MulAdd(w, hn::NegMulAdd(y, z, softplus), sum);
+      // w softplus(z) - w y z, in which nothing cancels.
+      const V above = hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), w);
+      const V linear = hn::Mul(hn::NegMulAdd(w, y, above), z);
+      sum = hn::Add(sum, hn::MulAdd(w, Log1pOfUnit(e), linear));
     });
     row_loss[r] = hn::GetLane(hn::SumOfLanes(d, sum));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels share, compiled once per target: loads and stores that
 // never touch memory beyond the values asked for, the loop over them, exp,
-// sigmoid, and transposed loads and stores.
+// log1p, sigmoid, and transposed loads and stores.
 
 // Per-target include guard, see hwy/foreach_target.h.
 #if defined(ONESTEP_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -103,6 +103,20 @@ HWY_INLINE V ExpOfNonPositive(V x) {
                              hn::BitCast(di, hn::Set(d, 1.0f))));  // 2^n
   const auto is_zero = hn::Lt(x, hn::Set(d, -87.33f));
   return hn::IfThenZeroElse(is_zero, hn::MulAdd(expm1, power, power));
+}
+
+// log(1 + e) for 0 <= e <= 1: e times a polynomial fitted to log(1 + e) / e in
+// Chebyshev nodes; off by 1e-7.
+HWY_INLINE V Log1pOfUnit(V e) {
+  constexpr float kTerms[9] = {0.0052534578f, -0.0295885074f, 0.078361668f,
+                               -0.136747697f, 0.191114311f,   -0.248443699f,
+                               0.333192713f,  -0.499995015f,  0.999999971f};
+  V p = hn::Set(D(), kTerms[0]);
+  HWY_UNROLL(8)
+  for (int i = 1; i < 9; ++i) {
+    p = hn::MulAdd(p, e, hn::Set(D(), kTerms[i]));
+  }
+  return hn::Mul(p, e);
 }
 
 HWY_INLINE V Sigmoid(V x) {

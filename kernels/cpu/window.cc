@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <type_traits>
 
 #include "hwy/cache_control.h"
@@ -362,20 +361,6 @@ HWY_INLINE void Dots(float* const* x, float* const* o, int64_t cols,
   StoreDots<kContexts>(z, tile);
 }
 
-// log(1 + e) for 0 <= e <= 1: e times a polynomial fitted to log(1 + e) / e in
-// Chebyshev nodes; off by 1e-7.
-HWY_INLINE V Log1p(V e) {
-  constexpr float kTerms[] = {0.0052534578f, -0.0295885074f, 0.078361668f,
-                              -0.136747697f, 0.191114311f,   -0.248443699f,
-                              0.333192713f,  -0.499995015f,  0.999999971f};
-  V p = hn::Set(D(), kTerms[0]);
-  HWY_UNROLL(8)
-  for (int i = 1; i < static_cast<int>(std::size(kTerms)); ++i) {
-    p = hn::MulAdd(p, e, hn::Set(D(), kTerms[i]));
-  }
-  return hn::Mul(p, e);
-}
-
 // Turns the dots of a tile into the coefficients of the update, and returns
 // their part of the loss.
 HWY_INLINE V Coefficients(const float* masks, const float* weights,
@@ -394,7 +379,7 @@ HWY_INLINE V Coefficients(const float* masks, const float* weights,
     // weight softplus(z) - target z, in which nothing cancels.
     const V above = hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), weight);
     const V linear = hn::Mul(hn::Sub(above, target), z);
-    loss = hn::Add(loss, hn::MulAdd(weight, Log1p(e), linear));
+    loss = hn::Add(loss, hn::MulAdd(weight, Log1pOfUnit(e), linear));
     hn::StoreU(hn::Mul(lr, hn::NegMulAdd(weight, sigmoid, target)), d,
                tile + i);
   }
