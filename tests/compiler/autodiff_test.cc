@@ -196,10 +196,10 @@ TEST(AutodiffTest, AnOpOnThePathWithoutARuleIsRefusedByName) {
     %1 = mse_loss(%0, %t) : f32[]
     result loss = %1
   })");
-  EXPECT_THAT(Gradients(graph, graph.outputs()[0].value,
-                        {graph.FindLeaf("x")->result()}),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       "slice: has no gradient"));
+  EXPECT_THAT(
+      Gradients(graph, graph.outputs()[0].value,
+                {graph.FindLeaf("x")->result()}),
+      StatusIs(absl::StatusCode::kUnimplemented, "slice: has no gradient"));
   EXPECT_EQ(graph.phase(), Phase::kNone);
 }
 
