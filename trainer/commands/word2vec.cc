@@ -306,6 +306,13 @@ void Word2vecCommand::Report() {
         "--sample; loss %.4f of %d pairs\n",
         words, seconds_, words / std::max(seconds_, 1e-9), done_.used,
         done_.words - done_.used, done_.loss_per_pair(), done_.pairs));
+    if (memory_.hot_rows > 0) {
+      console_.Print(absl::StrFormat(
+          "threads worked with their own frequent rows for %.0f %% of the "
+          "words\n",
+          100 * static_cast<double>(trainer_->words_with_copies()) /
+              static_cast<double>(std::max<int64_t>(1, done_.words))));
+    }
     if (!config_.out.empty()) {
       console_.Print(absl::StrCat("vectors: ", VectorsPath(), "\n"));
     }
@@ -330,6 +337,7 @@ void Word2vecCommand::Report() {
   json["threads"] = config_.compile.threads;
   json["words"] = words;
   json["words_used"] = done_.used;
+  json["words_with_own_rows"] = trainer_->words_with_copies();
   json["pairs"] = done_.pairs;
   json["loss"] = done_.loss_per_pair();
   json["seconds"] = seconds_;

@@ -13,19 +13,20 @@ namespace {
 
 constexpr uint64_t kInitStream = uint64_t{6} << 32;  // see random.h
 
-// shared += copy - base, then all three are the same.
-void MergeRow(float* shared, float* copy, float* base, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const float sum = shared[i] + (copy[i] - base[i]);
-    shared[i] = copy[i] = base[i] = sum;
+// shared += copy - base, then all three are the same. Lines of `shared` may be
+// in another core's cache: they are asked for ahead.
+void Merge(float* shared, float* copy, float* base, int64_t n) {
+  constexpr int64_t kLine = 16, kAhead = 32 * kLine;
+  for (int64_t i = 0; i < std::min(n, kAhead); i += kLine) {
+    __builtin_prefetch(shared + i, /*rw=*/1, /*locality=*/3);
   }
-}
-
-// Rows that are taken ahead of the merge that will write them.
-constexpr int64_t kRowsAhead = 4;
-
-void PrefetchForWrite(const float* row, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(row + i, 1, 3);
+  for (int64_t line = 0; line < n; line += kLine) {
+    __builtin_prefetch(shared + line + kAhead, /*rw=*/1, /*locality=*/3);
+    for (int64_t i = line; i < line + kLine; ++i) {
+      const float sum = shared[i] + (copy[i] - base[i]);
+      shared[i] = copy[i] = base[i] = sum;
+    }
+  }
 }
 
 }  // namespace
@@ -63,13 +64,19 @@ HotRows::HotRows(EmbeddingTables& tables, int thread, std::mutex& mutex,
                  Buffer base)
     : tables_(&tables), mutex_(&mutex), base_(std::move(base)) {
   const RowMap map = tables.MapOf(thread);
-  const int64_t stride = tables.sizes().stride(), n = map.hot * stride;
+  const int64_t stride = tables.sizes().stride();
   in_ = tables.in() + map.in_base * stride;
   out_ = tables.out() + map.out_base * stride;
-  std::copy_n(tables.in(), n, in_);
-  std::copy_n(tables.out(), n, out_);
-  std::copy_n(tables.in(), n, base_.as<float>());
-  std::copy_n(tables.out(), n, base_.as<float>() + n);
+}
+
+void HotRows::Take() {
+  const std::lock_guard<std::mutex> lock(*mutex_);
+  const int64_t n = tables_->sizes().hot * tables_->sizes().stride();
+  float* const base = base_.as<float>();
+  std::copy_n(tables_->in(), n, in_);
+  std::copy_n(tables_->out(), n, out_);
+  std::copy_n(in_, n, base);
+  std::copy_n(out_, n, base + n);
 }
 
 absl::StatusOr<HotRows> HotRows::Create(EmbeddingTables& tables, int thread,
@@ -79,30 +86,30 @@ absl::StatusOr<HotRows> HotRows::Create(EmbeddingTables& tables, int thread,
   return HotRows(tables, thread, mutex, std::move(base));
 }
 
-void HotRows::Merge(int64_t row) {
+// REQUIRES: the mutex is held.
+void HotRows::MergeRange(int64_t begin, int64_t rows) {
   const int64_t stride = tables_->sizes().stride();
-  const int64_t hot = tables_->sizes().hot, at = row * stride;
-  const int64_t ahead = (row + kRowsAhead) % hot * stride;
-  PrefetchForWrite(tables_->in() + ahead, stride);
-  PrefetchForWrite(tables_->out() + ahead, stride);
-  float* const base = base_.as<float>();
-  MergeRow(tables_->in() + at, in_ + at, base + at, stride);
-  MergeRow(tables_->out() + at, out_ + at, base + hot * stride + at, stride);
+  const int64_t at = begin * stride, n = rows * stride;
+  float* const base = base_.as<float>() + at;
+  Merge(tables_->in() + at, in_ + at, base, n);
+  Merge(tables_->out() + at, out_ + at, base + tables_->sizes().hot * stride,
+        n);
 }
 
 void HotRows::MergeSome(int64_t rows) {
+  if (!mutex_->try_lock()) return;
   const int64_t hot = tables_->sizes().hot;
-  if (hot == 0 || !mutex_->try_lock()) return;
-  for (int64_t i = 0; i < rows; ++i) {
-    Merge(next_);
-    next_ = next_ + 1 == hot ? 0 : next_ + 1;
-  }
+  rows = std::min(rows, hot);
+  const int64_t first = std::min(rows, hot - next_);
+  MergeRange(next_, first);
+  MergeRange(0, rows - first);
+  next_ = (next_ + rows) % hot;
   mutex_->unlock();
 }
 
 void HotRows::MergeAll() {
   const std::lock_guard<std::mutex> lock(*mutex_);
-  for (int64_t row = 0; row < tables_->sizes().hot; ++row) Merge(row);
+  MergeRange(0, tables_->sizes().hot);
 }
 
 }  // namespace onestep

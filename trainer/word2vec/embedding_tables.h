@@ -50,13 +50,16 @@ class EmbeddingTables {
 
 // A thread's copies of the hot rows. A merge adds to the shared row what the
 // thread added to its copy since the last one, and copies the sum, in which
-// there is what the others added.
+// there is what the others added. After MergeAll and until Take the copies are
+// not in use.
 class HotRows {
  public:
   // REQUIRES: `tables` and `mutex`, one for all threads, outlive it.
   static absl::StatusOr<HotRows> Create(EmbeddingTables& tables, int thread,
                                         std::mutex& mutex);
 
+  // Copies the shared rows as they are now.
+  void Take();
   // The next `rows` rows of both tables, in turn, unless another thread is
   // merging.
   void MergeSome(int64_t rows);
@@ -65,7 +68,7 @@ class HotRows {
 
  private:
   HotRows(EmbeddingTables& tables, int thread, std::mutex& mutex, Buffer base);
-  void Merge(int64_t row);
+  void MergeRange(int64_t begin, int64_t rows);
 
   EmbeddingTables* tables_;
   std::mutex* mutex_;

@@ -26,9 +26,7 @@ class Mapping {
 
   const char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  std::string_view text() const {
-    return {data_, static_cast<size_t>(bytes_)};
-  }
+  std::string_view text() const { return {data_, static_cast<size_t>(bytes_)}; }
   // REQUIRES: it is not a file's.
   template <typename T>
   T* as() {

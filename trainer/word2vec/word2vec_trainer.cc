@@ -25,18 +25,22 @@ int64_t SliceTokens(int64_t tokens, int threads) {
   return std::clamp<int64_t>(tokens / (16 * threads), 1 << 10, 1 << 20);
 }
 
-// While a block's steps run, this many of the hot rows are merged, so that all
-// are merged every few thousand steps.
-constexpr int64_t kStepsPerMerge = 2048;
+// Words of a thread in which all of its hot rows are merged once.
+constexpr int64_t kWordsPerMerge = 8192;
 
 // Words between changes of the class of negatives that a thread draws.
 constexpr int64_t kClassWords = 1 << 17;
+
+// With half of what negatives draw and three quarters of the contexts, in a
+// text of some ten thousand different words; and about what a core's cache
+// holds.
+constexpr int64_t kHotRows = 2048;
 
 // How many of the most frequent rows each thread has a copy of.
 int64_t HotRowsOf(const Word2vecConfig& config, int threads, int64_t words) {
   if (threads == 1 || config.deterministic) return 0;
   const int64_t most = config.hs ? words - 1 : words;
-  return std::min(most, config.hot_rows >= 0 ? config.hot_rows : 1024);
+  return std::min(most, config.hot_rows >= 0 ? config.hot_rows : kHotRows);
 }
 
 TableSizes SizesOf(const Word2vecConfig& config, int threads, int64_t words) {
@@ -71,6 +75,70 @@ Word2vecMemory Word2vecTrainer::MemoryOf(const Word2vecConfig& config,
   }
   return memory;
 }
+
+// Which rows a thread works with in an epoch: those that all share or, where
+// cores are far apart, its copies of the hot ones.
+class Word2vecTrainer::RowsInUse {
+ public:
+  RowsInUse(Word2vecTrainer& trainer, int worker)
+      : trainer_(trainer), worker_(worker) {
+    if (trainer_.hot_rows_.empty()) return;
+    copies_ = &trainer_.hot_rows_[worker];
+    Switch(!trainer_.watch_ || trainer_.watch_->Probe(worker));
+  }
+  ~RowsInUse() {
+    if (copied_) copies_->MergeAll();
+  }
+  RowsInUse(const RowsInUse&) = delete;
+  RowsInUse& operator=(const RowsInUse&) = delete;
+
+  // For the next block.
+  const RowMap& Next() {
+    if (trainer_.watch_ && ++blocks_ % kBlocksPerProbe == 0) {
+      Switch(trainer_.watch_->Probe(worker_));
+    }
+    if (copied_) {
+      map_.own_class = static_cast<int32_t>(
+          (worker_ + trainer_.run_->words_done() / kClassWords) % map_.classes);
+    }
+    return map_;
+  }
+
+  // After the block was run.
+  void Used(const StepBlock& block) {
+    if (!copied_) return;
+    trainer_.words_with_copies_.fetch_add(block.words,
+                                          std::memory_order_relaxed);
+    to_merge_ += block.used * map_.hot;
+    if (to_merge_ < kWordsPerMerge) return;
+    copies_->MergeSome(to_merge_ / kWordsPerMerge);
+    to_merge_ %= kWordsPerMerge;
+  }
+
+ private:
+  static constexpr int64_t kBlocksPerProbe = 4;
+
+  void Switch(bool copied) {
+    if (copied == copied_) return;
+    copied_ = copied;
+    if (copied) {
+      copies_->Take();
+      map_ = trainer_.tables_->MapOf(worker_);
+      if (!trainer_.config_.hs) map_.classes = trainer_.threads_;
+    } else {
+      copies_->MergeAll();
+      map_ = RowMap();
+    }
+  }
+
+  Word2vecTrainer& trainer_;
+  const int worker_;
+  HotRows* copies_ = nullptr;  // none: all rows are shared
+  bool copied_ = false;
+  RowMap map_;
+  int64_t blocks_ = 0;
+  int64_t to_merge_ = 0;  // rows, times kWordsPerMerge
+};
 
 Word2vecTrainer::Word2vecTrainer(const Word2vecConfig& config,
                                  const Corpus& corpus, int64_t epochs,
@@ -117,6 +185,7 @@ absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
     in_rows = capacity.in;
     out_rows = capacity.out;
   }
+  if (sizes.hot > 0 && config_.hot_rows < 0) watch_.emplace(threads_);
   for (int w = 0; w < threads_; ++w) {
     ASSIGN_OR_RETURN(
         WindowProgram program,
@@ -149,10 +218,7 @@ void Word2vecTrainer::RunSlices(int worker, int64_t epoch) {
   WindowSampler sampler(source_);
   StepBlock block(std::max(kBlockSteps, source_.steps_of_window()),
                   source_.contexts(), source_.outputs());
-  RowMap rows = tables_->MapOf(worker);
-  rows.classes = config_.hs || rows.hot == 0 ? 1 : threads_;
-  const int64_t merged_per_block =
-      (rows.hot * block.capacity + kStepsPerMerge - 1) / kStepsPerMerge;
+  RowsInUse rows(*this, worker);
   const auto go_on = [&] { return !run_->stopped() && !run_->finished(); };
   while (go_on()) {
     const int64_t s = next_slice_.fetch_add(1, std::memory_order_relaxed);
@@ -160,17 +226,13 @@ void Word2vecTrainer::RunSlices(int worker, int64_t epoch) {
     sampler.Start(
         corpus_.tokens.subspan(s * slice, std::min(slice, size - s * slice)),
         Random(seed_, kSliceStream + epoch * slices + s));
-    while (go_on()) {
-      rows.own_class = static_cast<int32_t>(
-          (worker + run_->words_done() / kClassWords) % threads_);
-      if (!sampler.Fill(rows, block)) break;
+    while (go_on() && sampler.Fill(rows.Next(), block)) {
       const float lr = run_->Rate();
       run_->Count(block, lr, programs_[worker].Run(block, lr));
-      if (rows.hot > 0) hot_rows_[worker].MergeSome(merged_per_block);
+      rows.Used(block);
       if (worker == 0) run_->MaybePoll();
     }
   }
-  if (rows.hot > 0) hot_rows_[worker].MergeAll();
 }
 
 VectorsView Word2vecTrainer::Vectors() const {

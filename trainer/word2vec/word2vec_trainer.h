@@ -2,14 +2,17 @@
 #ifndef ONESTEP_TRAINER_WORD2VEC_WORD2VEC_TRAINER_H_
 #define ONESTEP_TRAINER_WORD2VEC_WORD2VEC_TRAINER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
+#include "runtime/latency_watch.h"
 #include "runtime/team.h"
 #include "trainer/word2vec/corpus.h"
 #include "trainer/word2vec/embedding_tables.h"
@@ -55,11 +58,15 @@ class Word2vecTrainer {
                                          const TrainingRun::Poll& poll);
 
   const TrainingRun& run() const { return *run_; }
+  // Words that threads trained with their own copies of the hot rows.
+  int64_t words_with_copies() const { return words_with_copies_; }
   const Compiled& compiled() const { return programs_[0].compiled(); }
   // What was trained: a view of this object's memory.
   VectorsView Vectors() const;
 
  private:
+  class RowsInUse;
+
   Word2vecTrainer(const Word2vecConfig& config, const Corpus& corpus,
                   int64_t epochs, uint64_t seed, int threads);
   absl::Status Prepare(const CompileOptions& options);
@@ -78,8 +85,10 @@ class Word2vecTrainer {
   std::unique_ptr<Team> team_;
   std::vector<WindowProgram> programs_;  // of each thread
   std::mutex merging_;
-  std::vector<HotRows> hot_rows_;  // of each thread; none: there are none
-  std::optional<Shards> shards_;   // of --deterministic
+  std::vector<HotRows> hot_rows_;      // of each thread; none: there are none
+  std::optional<LatencyWatch> watch_;  // decides whether copies are used
+  std::optional<Shards> shards_;       // of --deterministic
+  std::atomic<int64_t> words_with_copies_ = 0;
   std::atomic<int64_t> next_slice_ = 0;
 };
 

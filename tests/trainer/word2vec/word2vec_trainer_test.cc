@@ -242,6 +242,8 @@ TEST(HotRowsTest, MergesAddUp) {
   std::mutex mutex;
   ASSERT_OK_AND_ASSIGN(HotRows a, HotRows::Create(tables, 0, mutex));
   ASSERT_OK_AND_ASSIGN(HotRows b, HotRows::Create(tables, 1, mutex));
+  a.Take();
+  b.Take();
   const auto in = [&](int thread, int id) -> float& {
     return tables.in()[tables.MapOf(thread).In(id) * sizes.stride() + 1];
   };

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_RUNTIME_LATENCY_WATCH_H_
+#define ONESTEP_RUNTIME_LATENCY_WATCH_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/clock.h"
+#include "runtime/core_latency.h"
+
+namespace onestep {
+
+// How far apart the cores of working threads are, as core_latency.h has it but
+// while they work: a virtual machine moves its cores, from near to far and
+// back within seconds. All threads probe now and then; a probe times a few
+// loads of lines that another one wrote in its last.
+class LatencyWatch {
+ public:
+  // REQUIRES: workers >= 2.
+  explicit LatencyWatch(int workers) : boards_(workers) {}
+
+  // By worker w's thread; some 0.2 us where cores are near, 0.8 where far.
+  // Whether they are far.
+  bool Probe(int w) {
+    Board& own = boards_[w];
+    for (int i = 0; i < kLines; ++i) {
+      own.lines[i].next.store(kNext[i], std::memory_order_relaxed);
+    }
+    const int others = static_cast<int>(boards_.size()) - 1;
+    const Board& other =
+        boards_[(w + 1 + own.probes++ % others) % (others + 1)];
+    const int64_t begin = NowNs();
+    uint32_t at = 0;  // each load tells where the next one is
+    for (int i = 0; i < kLines; ++i) {
+      at = other.lines[at].next.load(std::memory_order_relaxed);
+    }
+    const int64_t ns = NowNs() - begin;
+    own.last = at;
+    const double latency = static_cast<double>(ns) / kLines;
+    // Less: the other wrote nothing since. More: this thread was stopped.
+    if (latency < kLeastNs || latency > kMostNs) return own.far;
+    own.mean += (latency - own.mean) / kWeight;
+    own.far = own.mean > (own.far ? kNearNs : kFarNs);
+    return own.far;
+  }
+
+ private:
+  static constexpr int kLines = 4;
+  // Not in order of address, so that no line is fetched ahead.
+  static constexpr uint32_t kNext[kLines] = {2, 3, 1, 0};
+  static constexpr double kLeastNs = 15, kMostNs = 1000;
+  static constexpr double kNearNs = 50, kFarNs = 70;  // apart: no flicker
+  static constexpr double kWeight = 8;
+
+  struct alignas(512) Line {
+    std::atomic<uint32_t> next = 0;
+  };
+  struct Board {
+    Line lines[kLines];
+    // Of the owner alone.
+    alignas(512) uint32_t probes = 0;
+    uint32_t last = 0;  // so that the loads are made
+    double mean = kFarNs;
+    bool far = true;  // until known to be near: the lesser harm
+  };
+  std::vector<Board> boards_;
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_RUNTIME_LATENCY_WATCH_H_
