@@ -95,6 +95,10 @@ struct Scratch {
   }
 };
 
+// Rows of outputs are asked for so many steps ahead: in a large vocabulary they
+// come from the third-level cache or from memory, and a step is short.
+constexpr int64_t kStepsAhead = 4;
+
 // ---- the rows of a step -----------------------------------------------------
 
 // m where w is 1 m times and then 0; else -1.
@@ -170,7 +174,16 @@ HWY_INLINE void PrefetchRow(const float* row, int64_t cols) {
   for (int64_t c = 0; c < cols; c += 16) hwy::Prefetch(row + c);
 }
 
-// Outputs of step t; asks for their rows.
+HWY_INLINE void PrefetchOutputs(const WindowArgs& args, int64_t t) {
+  const int64_t n = args.num_outputs;
+  for (int64_t k = t * n; k < t * n + n; ++k) {
+    // Of a path a part only; of negatives nearly all.
+    if (args.labels != nullptr && args.weights[k] == 0) continue;
+    PrefetchRow(args.out + args.outputs[k] * args.cols, args.cols);
+  }
+}
+
+// Outputs of step t.
 HWY_INLINE void PrepareOutputs(const WindowArgs& args, int64_t t,
                                const Scratch& scratch, Step& step) {
   const int64_t n = args.num_outputs, cols = args.cols;
@@ -178,8 +191,7 @@ HWY_INLINE void PrepareOutputs(const WindowArgs& args, int64_t t,
   const float* const weights = args.weights + t * n;
   int64_t count = 0;
   const auto add = [&](int64_t index) {
-    step.outputs[count] = args.out + index * cols;
-    PrefetchRow(step.outputs[count++], cols);
+    step.outputs[count++] = args.out + index * cols;
   };
   if (args.labels == nullptr && OnesThenZeros(weights, n) == n &&
       !HasRepeats(indices, n)) {
@@ -251,6 +263,9 @@ HWY_INLINE void PrepareCbow(const WindowArgs& args, int64_t t,
     step.contexts[m] = args.in + args.contexts[j] * args.cols;
     step.mean_of[m] = args.mask[j];
     step.spread[m++] = args.spread[j];
+  }
+  for (int64_t j = std::max<int64_t>(0, m - 3); j < m; ++j) {
+    PrefetchRow(step.contexts[j], args.cols);
   }
   step.num_contexts = m;
   PrepareOutputs(args, t, scratch, step);
@@ -388,13 +403,25 @@ HWY_INLINE V Coefficients(const float* masks, const float* weights,
 
 // ---- updates ----------------------------------------------------------------
 
+// A block's rows. A vector store may be to any memory, so that pointers that
+// are in memory would be read again after it; these are not.
+struct BlockRows {
+  explicit HWY_INLINE BlockRows(float* const* o) {
+    HWY_UNROLL(6)
+    for (int k = 0; k < kBlock; ++k) rows[k] = o[k];
+  }
+  HWY_INLINE float* operator[](int k) const { return rows[k]; }
+  float* rows[kBlock];
+};
+
 // A block of outputs against all contexts: x[j] += sum over k of g o[k] and
 // o[k] += sum over j of g old_x[j], g of the pairs' tiles. kCopied: old_x are
 // copies of x; else x itself.
 template <bool kCopied>
 HWY_INLINE void Update(const float* tiles, float* const* x,
                        const float* old_rows, int64_t num_contexts,
-                       float* const* o, int64_t cols) {
+                       float* const* outputs, int64_t cols) {
+  const BlockRows o(outputs);
   ForVectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
     V old[kBlock], now[kBlock];
     HWY_UNROLL(6)
@@ -427,7 +454,8 @@ HWY_INLINE void Update(const float* tiles, float* const* x,
 // Likewise of the contexts' mean: error += sum over k of g o[k] and
 // o[k] += g mean.
 HWY_INLINE void UpdateMean(const float* tile, const float* mean, float* error,
-                           float* const* o, int64_t cols) {
+                           float* const* outputs, int64_t cols) {
+  const BlockRows o(outputs);
   ForVectors(cols, [&](int64_t c, auto lanes) HWY_ATTR {
     const V x = lanes.Load(mean + c);
     V sum = lanes.Load(error + c);
@@ -491,13 +519,32 @@ HWY_INLINE void SkipGramBackward(const Step& step, int64_t cols,
   }
 }
 
-// Calls f(c, lanes) with kVecs vectors of columns from c on at a time, so that
-// a loop over rows inside it is run, and its end mispredicted, less often.
-template <int kVecs, class F>
+// Calls f(c, n, lanes) for all columns from c on, n whole vectors of them at a
+// time (a constant, up to 8), the last ones maybe a part of one. A loop over
+// rows inside f is then run, and its end mispredicted, once in most cases.
+template <class F>
 HWY_INLINE void ForColumns(int64_t cols, F f) {
   int64_t c = 0;
-  for (; c + kVecs * kLanes <= cols; c += kVecs * kLanes) {
-    f(c, std::integral_constant<int, kVecs>(), Full());
+  for (; c + 8 * kLanes <= cols; c += 8 * kLanes) {
+    f(c, std::integral_constant<int, 8>(), Full());
+  }
+  const int64_t vecs = (cols - c) / kLanes;
+  if (vecs >= 4) {
+    switch (vecs) {
+      case 4:
+        f(c, std::integral_constant<int, 4>(), Full());
+        break;
+      case 5:
+        f(c, std::integral_constant<int, 5>(), Full());
+        break;
+      case 6:
+        f(c, std::integral_constant<int, 6>(), Full());
+        break;
+      default:
+        f(c, std::integral_constant<int, 7>(), Full());
+        break;
+    }
+    c += vecs * kLanes;
   }
   for (; c + kLanes <= cols; c += kLanes) {
     f(c, std::integral_constant<int, 1>(), Full());
@@ -507,7 +554,7 @@ HWY_INLINE void ForColumns(int64_t cols, F f) {
 
 HWY_INLINE V CbowForward(const Step& step, int64_t cols, V lr,
                          const Scratch& scratch) {
-  ForColumns<4>(cols, [&](int64_t c, auto vecs, auto lanes) HWY_ATTR {
+  ForColumns(cols, [&](int64_t c, auto vecs, auto lanes) HWY_ATTR {
     V sum[vecs];
     for (int v = 0; v < vecs; ++v) sum[v] = hn::Zero(D());
     for (int64_t j = 0; j < step.num_contexts; ++j) {
@@ -538,23 +585,24 @@ HWY_INLINE void CbowBackward(const Step& step, int64_t cols,
     UpdateMean(scratch.tiles + b * kTile, scratch.mean, scratch.error,
                step.outputs + b * kBlock, cols);
   }
-  ForColumns<4>(cols, [&](int64_t c, auto vecs, auto lanes) HWY_ATTR {
+  ForColumns(cols, [&](int64_t c, auto vecs, auto lanes) HWY_ATTR {
     V error[vecs];
     for (int v = 0; v < vecs; ++v) {
       error[v] = lanes.Load(scratch.error + c + v * kLanes);
     }
     for (int64_t j = 0; j < step.num_contexts; ++j) {
       const V weight = hn::Set(D(), step.spread[j]);
+      float* const row = step.contexts[j] + c;
       for (int v = 0; v < vecs; ++v) {
-        float* const row = step.contexts[j] + c + v * kLanes;
-        lanes.Store(hn::MulAdd(weight, error[v], lanes.Load(row)), row);
+        float* const at = row + v * kLanes;
+        lanes.Store(hn::MulAdd(weight, error[v], lanes.Load(at)), at);
       }
     }
   });
 }
 
-// Each step is prepared while the one before computes: its rows come from
-// memory meanwhile, and its preparation fills the wait for the coefficients.
+// Each step is prepared while the one before computes, where that waits for its
+// coefficients.
 template <class Prepare, class Forward, class Backward>
 HWY_INLINE void Run(const WindowArgs& args, int64_t steps, Prepare prepare,
                     Forward forward, Backward backward) {
@@ -565,12 +613,17 @@ HWY_INLINE void Run(const WindowArgs& args, int64_t steps, Prepare prepare,
     SetOutput(scratch.ones, k, 1);
     SetOutput(scratch.positives, k, k < args.positives ? 1.0f : 0.0f);
   }
+  const auto prefetch = [&](int64_t t) {
+    if (t < steps) PrefetchOutputs(args, t);
+  };
+  for (int64_t t = 0; t < kStepsAhead; ++t) prefetch(t);
   prepare(0, scratch, scratch.steps[0]);
   for (int64_t t = 0; t < steps; ++t) {
     const Step& step = scratch.steps[t % 2];
     const V lr = hn::Set(d, args.lr[t * args.lr_stride]);
     args.loss[t * args.loss_stride] =
         hn::GetLane(hn::SumOfLanes(d, forward(step, lr, scratch)));
+    prefetch(t + kStepsAhead);
     if (t + 1 < steps) prepare(t + 1, scratch, scratch.steps[(t + 1) % 2]);
     backward(step, scratch);
   }
