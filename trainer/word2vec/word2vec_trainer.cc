@@ -25,8 +25,13 @@ int64_t SliceTokens(int64_t tokens, int threads) {
   return std::clamp<int64_t>(tokens / (16 * threads), 1 << 10, 1 << 20);
 }
 
-// Words of a thread in which all of its hot rows are merged once.
-constexpr int64_t kWordsPerMerge = 8192;
+// Words of a thread in which all of its hot rows are merged once: few enough
+// that merging costs little, and that a small corpus sees many merges.
+int64_t WordsPerMerge(int64_t hot, int64_t words, int threads) {
+  constexpr int64_t kWordsPerRow = 4, kMergesPerEpoch = 32;
+  return std::max<int64_t>(
+      1, std::min(kWordsPerRow * hot, words / threads / kMergesPerEpoch));
+}
 
 // Words between changes of the class of negatives that a thread draws.
 constexpr int64_t kClassWords = 1 << 17;
@@ -83,6 +88,9 @@ class Word2vecTrainer::RowsInUse {
   RowsInUse(Word2vecTrainer& trainer, int worker)
       : trainer_(trainer), worker_(worker) {
     if (trainer_.hot_rows_.empty()) return;
+    words_per_merge_ =
+        WordsPerMerge(trainer_.tables_->sizes().hot,
+                      trainer_.corpus_.vocabulary.total(), trainer_.threads_);
     copies_ = &trainer_.hot_rows_[worker];
     Switch(!trainer_.watch_ || trainer_.watch_->Probe(worker));
   }
@@ -110,9 +118,9 @@ class Word2vecTrainer::RowsInUse {
     trainer_.words_with_copies_.fetch_add(block.words,
                                           std::memory_order_relaxed);
     to_merge_ += block.used * map_.hot;
-    if (to_merge_ < kWordsPerMerge) return;
-    copies_->MergeSome(to_merge_ / kWordsPerMerge);
-    to_merge_ %= kWordsPerMerge;
+    if (to_merge_ < words_per_merge_) return;
+    copies_->MergeSome(to_merge_ / words_per_merge_);
+    to_merge_ %= words_per_merge_;
   }
 
  private:
@@ -137,7 +145,8 @@ class Word2vecTrainer::RowsInUse {
   bool copied_ = false;
   RowMap map_;
   int64_t blocks_ = 0;
-  int64_t to_merge_ = 0;  // rows, times kWordsPerMerge
+  int64_t words_per_merge_ = 0;
+  int64_t to_merge_ = 0;  // rows, times words_per_merge_
 };
 
 Word2vecTrainer::Word2vecTrainer(const Word2vecConfig& config,
