@@ -34,6 +34,7 @@ void AddWindowGraph(Config& config, FlagSet& flags) {
 }
 
 absl::Status CheckWindowGraph(const Config& config, const FlagSet& flags) {
+  if (config.verb != Verb::kGraph) return absl::OkStatus();
   if (config.window_model == WindowModel::kNone) {
     for (const char* flag : kSizes) {
       if (!flags.Given(flag)) continue;
