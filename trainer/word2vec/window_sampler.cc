@@ -8,7 +8,8 @@
 namespace onestep {
 namespace {
 
-// Words of a sentence that are read ahead: a long one goes by in pieces.
+// Words behind the window that are read ahead: a long sentence goes by in
+// pieces.
 constexpr int64_t kWordsAhead = 512;
 
 // Uniform in [0, n), n < 2^32, from 32 random bits: off by n / 2^32 at most.
@@ -50,7 +51,7 @@ void WindowSampler::Start(std::span<const int32_t> tokens,
 }
 
 // Drops what lies more than a window behind the centre and reads on, to the
-// end of the sentence or kWordsAhead. False: there is no further centre.
+// end of the sentence or beyond the window. False: there is no further centre.
 bool WindowSampler::ReadWords(StepBlock& block) {
   if (sentence_ends_) {
     words_.clear();
@@ -60,7 +61,7 @@ bool WindowSampler::ReadWords(StepBlock& block) {
     words_.erase(words_.begin(), words_.begin() + gone);
     centre_ -= gone;
   }
-  const int64_t want = std::ssize(words_) + kWordsAhead;
+  const int64_t want = centre_ + window_ + kWordsAhead;
   sentence_ends_ = false;
   while (next_ < tokens_.size() && std::ssize(words_) < want) {
     const int32_t word = tokens_[next_++];

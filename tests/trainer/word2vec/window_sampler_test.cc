@@ -33,11 +33,13 @@ struct Sampled {
   }
 
   // All steps of the tokens, in blocks of at most `capacity`.
-  StepBlock Run(const std::vector<int32_t>& tokens, int64_t capacity = 1 << 14,
+  StepBlock Run(const std::vector<int32_t>& tokens, int64_t capacity = 1 << 10,
                 const RowMap& rows = {}) {
+    capacity = std::max(capacity, source.steps_of_window());
     WindowSampler sampler(source);
     sampler.Start(tokens, Random(3));
-    StepBlock all(1 << 16, source.contexts(), source.outputs());
+    StepBlock all(std::ssize(tokens) * source.steps_of_window(),
+                  source.contexts(), source.outputs());
     StepBlock block(capacity, source.contexts(), source.outputs());
     while (sampler.Fill(rows, block)) {
       const auto append = [&](auto& to, const auto& from, int64_t per_step) {
@@ -86,33 +88,39 @@ std::vector<int32_t> Sentence(int n) {
 }
 
 TEST(WindowSamplerTest, EveryWordOfALongSentenceIsACentreWithItsNeighbours) {
-  Word2vecConfig config;
-  config.window = 3;
-  const int words = 5000;
-  Sampled sampled(config, words);
-  const StepBlock steps = sampled.Run(Sentence(words), 100);
-  ASSERT_EQ(steps.steps, words);
-  EXPECT_EQ(steps.words, words);
-  EXPECT_EQ(steps.used, words);
-  int64_t pairs = 0;
-  for (int64_t t = 0; t < words; ++t) {
-    ASSERT_EQ(steps.centres[t], t);
-    ASSERT_EQ(steps.outputs[t * 6], t);
-    const std::vector<int32_t> contexts = ContextsOf(steps, t);
-    pairs += std::ssize(contexts);
-    // The same number on both sides, all of it, but for the sentence's ends.
-    const int64_t span = std::max(t - contexts.front(), contexts.back() - t);
-    ASSERT_LE(span, 3);
-    std::vector<int32_t> want;
-    for (int64_t i = std::max<int64_t>(0, t - span);
-         i <= std::min<int64_t>(words - 1, t + span); ++i) {
-      if (i != t) want.push_back(static_cast<int32_t>(i));
+  for (const int64_t window : {3, 700}) {
+    Word2vecConfig config;
+    config.window = window;
+    const int64_t words = 5 * window + 1500;
+    Sampled sampled(config, static_cast<int>(words));
+    const StepBlock steps = sampled.Run(Sentence(static_cast<int>(words)), 100);
+    ASSERT_EQ(steps.steps, words);
+    EXPECT_EQ(steps.words, words);
+    EXPECT_EQ(steps.used, words);
+    int64_t pairs = 0;
+    double inner = 0;  // spans of centres whose windows no end cuts
+    for (int64_t t = 0; t < words; ++t) {
+      ASSERT_EQ(steps.centres[t], t);
+      ASSERT_EQ(steps.outputs[t * 6], t);
+      const std::vector<int32_t> contexts = ContextsOf(steps, t);
+      pairs += std::ssize(contexts);
+      // The same number on both sides, all of it, but for the sentence's ends.
+      const int64_t span = std::max(t - contexts.front(), contexts.back() - t);
+      ASSERT_LE(span, window);
+      std::vector<int32_t> want;
+      for (int64_t i = std::max<int64_t>(0, t - span);
+           i <= std::min<int64_t>(words - 1, t + span); ++i) {
+        if (i != t) want.push_back(static_cast<int32_t>(i));
+      }
+      ASSERT_EQ(contexts, want);
+      if (t >= window && t + window < words) inner += span;
     }
-    ASSERT_EQ(contexts, want);
+    EXPECT_EQ(steps.pairs, pairs);
+    // Spans of 1 to window are as likely; five deviations of the mean.
+    const double mean = inner / (words - 2 * window);
+    EXPECT_NEAR(mean, (1 + window) / 2.0,
+                5 * window / std::sqrt(12.0 * (words - 2 * window)));
   }
-  EXPECT_EQ(steps.pairs, pairs);
-  // A span of 1, 2 or 3 is as likely: 4 contexts; the mean's deviation is 0.02.
-  EXPECT_NEAR(static_cast<double>(pairs) / words, 4, 0.1);
 }
 
 TEST(WindowSamplerTest, WindowsEndWithTheSentence) {
@@ -257,7 +265,7 @@ TEST(WindowSamplerTest, HotRowsAreTheThreadsOwn) {
   rows.classes = 2;
   rows.own_class = 1;
   const StepBlock shared = sampled.Run(Sentence(100));
-  const StepBlock own = sampled.Run(Sentence(100), 1 << 14, rows);
+  const StepBlock own = sampled.Run(Sentence(100), 1 << 10, rows);
   for (int64_t i = 0; i < shared.steps * 10; ++i) {
     if (shared.mask[i] == 0) continue;
     const int32_t id = shared.contexts[i];
