@@ -39,10 +39,15 @@ absl::Status CheckOutputDir(const std::string& dir, bool force) {
                    ", which has files; --force overwrites them"));
 }
 
-absl::Status CreateOutputDir(const std::string& dir) {
+absl::Status MakeFolder(const std::string& dir) {
   std::error_code error;
   fs::create_directories(dir, error);
-  if (error) return CannotWrite(dir, error.message());
+  return error ? CannotWrite(dir, error.message()) : absl::OkStatus();
+}
+
+absl::Status CreateOutputDir(const std::string& dir) {
+  RETURN_IF_ERROR(MakeFolder(dir));
+  std::error_code error;
   for (const char* name : {kLastModelFile, kBestModelFile, kVectorsFile,
                            kVectorsTextFile, kVectorsTensorFile}) {
     fs::remove(fs::path(dir) / name, error);

@@ -17,6 +17,9 @@ namespace onestep {
 // FailedPrecondition when it is not a folder. Changes nothing.
 absl::Status CheckOutputDir(const std::string& dir, bool force);
 
+// Makes the folder and those around it. FailedPrecondition.
+absl::Status MakeFolder(const std::string& dir);
+
 // Makes the folder and those around it, and removes the models of an earlier
 // run, which must not be taken for this one's. FailedPrecondition.
 absl::Status CreateOutputDir(const std::string& dir);

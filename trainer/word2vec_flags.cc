@@ -14,7 +14,7 @@ namespace onestep {
 namespace {
 
 constexpr int64_t kMaxWords = int64_t{1} << 48;
-constexpr int64_t kMaxVocabulary = (int64_t{1} << 31) - 1;
+constexpr int64_t kMaxVocabulary = int64_t{1} << 30;
 constexpr int64_t kMaxEpochs = 1'000'000;
 
 absl::Status Refuse(const std::string& text) {
@@ -90,7 +90,7 @@ void AddWord2vec(Config& config, FlagSet& flags,
   flags.Integer("--epochs", &config.epochs, 1, kMaxEpochs,
                 "Passes over the corpus");
   flags.Integer("--max-words", &word2vec.max_words, 0, kMaxWords,
-                "Stop after so many words of the vocabulary; 0: never");
+                "Stop after about so many words of the vocabulary; 0: never");
   flags.Number("--lr", &word2vec.lr, FLT_MIN, FLT_MAX,
                "Learning rate at the start; it falls in a line");
   flags.Number("--min-lr", &word2vec.min_lr, 0, FLT_MAX,
@@ -99,7 +99,7 @@ void AddWord2vec(Config& config, FlagSet& flags,
                "The same bits for any number of threads; slower");
   flags.Integer("--hot-rows", &word2vec.hot_rows, -1, 1 << 20,
                 "The most frequent words of which each thread has a copy; -1: "
-                "as many as suit several threads");
+                "2048 while cores are far apart, else none");
   flags.Group("Output");
   flags.Text("--out", "DIR", &config.out,
              "Save the vectors, vectors.vocab, config.json, log.jsonl and "
@@ -130,6 +130,9 @@ absl::Status SettleWord2vec(Config& config, const FlagSet& flags,
   }
   if (flags.Given("--cbow-gradient") && !word2vec.cbow) {
     return Refuse("--cbow-gradient: want --cbow 1 with it, got 0");
+  }
+  if (word2vec.hot_rows > 0 && config.compile.threads == 1) {
+    return Refuse("--hot-rows: want --threads above 1 with it, got 1");
   }
   if (flags.Given("--hot-rows") && word2vec.deterministic) {
     return Refuse("--hot-rows: want no --deterministic with it");

@@ -44,6 +44,8 @@ ALL_SHARED(Input)
 ALL_SHARED(Param)
 ALL_SHARED(Constant)
 
+// A table is data, or one model's: params whose rows are gathered, embeddings,
+// are not batched over models.
 ALL_SHARED(GatherRows)
 ALL_SHARED(GatherConvert)
 ALL_SHARED(GatherSparse)

@@ -84,6 +84,27 @@ class LoopLowering {
     };
   }
 
+  // fn(begin, end) over the rows of `type`.
+  template <typename Fn>
+  Call ByRows(const TensorType& type, Fn fn) const {
+    return [fn, rows = Rows(type), grain = RowGrain(Cols(type)),
+            threads = threads_] { ParallelFor(threads, rows, grain, fn); };
+  }
+
+  // fn(begin, end) over the columns of `type`, which are whole cache lines.
+  template <typename Fn>
+  Call ByCols(const TensorType& type, Fn fn) const {
+    return ByCols(Rows(type), Cols(type), fn);
+  }
+  // Likewise, where a column costs as much as `work` elements.
+  template <typename Fn>
+  Call ByCols(int64_t work, int64_t cols, Fn fn) const {
+    const int64_t lines =
+        kGrainElements / std::max<int64_t>(1, work) / kLineFloats;
+    return [fn, cols, grain = std::max<int64_t>(1, lines) * kLineFloats,
+            threads = threads_] { ParallelFor(threads, cols, grain, fn); };
+  }
+
   const LowerContext& context_;
   Node& node_;
   const int threads_;
@@ -93,7 +114,7 @@ class LoopLowering {
 // The updates, of one model or of many.
 Chain::Call LowerUpdate(const LowerContext& context, Node& node);
 
-// scatter_add, block_matmul, sigmoid_bce and its gradient.
+// Gathers of rows, scatter_add, block_matmul, sigmoid_bce and its gradient.
 Chain::Call LowerEmbedding(const LowerContext& context, Node& node);
 // sgns_window, hs_window and cbow_window, of one model.
 absl::StatusOr<LoweredStep> LowerWindow(const LowerContext& context,

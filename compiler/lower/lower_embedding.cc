@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops of rows of embedding tables, one by one.
+// The ops of rows of tables, one by one.
 #include <cstring>
 
 #include "compiler/lower/loop_lowering.h"
@@ -18,6 +18,9 @@ class EmbeddingLowering : public LoopLowering {
 
   Call Run() {
     switch (node_.kind) {
+      case OpKind::kGatherRows:
+      case OpKind::kGatherConvert:
+        return Gather();
       case OpKind::kScatterAdd:
         return ScatterAdd();
       case OpKind::kBlockMatMul:
@@ -32,6 +35,25 @@ class EmbeddingLowering : public LoopLowering {
   }
 
  private:
+  Call Gather() {
+    uint8_t* const* table = In<uint8_t>(0);
+    int32_t* const* indices = In<int32_t>(1);
+    const int64_t cols = in_[0].rank() == 1 ? 1 : in_[0].dims[1];
+    if (node_.kind == OpKind::kGatherConvert) {
+      return ByRows(out_[0], [=, alpha = node_.as<ScaleAttrs>().alpha,
+                              y = Out()](int64_t b, int64_t e) {
+        cpu::GatherConvert(*table, *indices, alpha, *y, cols, b, e);
+      });
+    }
+    const int64_t row_bytes = cols * DTypeBytes(in_[0].dtype);
+    return [=, rows = in_[1].dims[0], grain = RowGrain(row_bytes / 4),
+            threads = threads_, y = Out()] {
+      ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
+        cpu::GatherRows(*table, *indices, *y, row_bytes, b, e);
+      });
+    };
+  }
+
   // By columns: rows may be named more than once.
   Call ScatterAdd() {
     const int64_t rows = in_[1].dims[0];

@@ -50,27 +50,6 @@ class Lowering : public LoopLowering {
   }
 
  private:
-  // fn(begin, end) over the rows of `type`.
-  template <typename Fn>
-  Call ByRows(const TensorType& type, Fn fn) const {
-    return [fn, rows = Rows(type), grain = RowGrain(Cols(type)),
-            threads = threads_] { ParallelFor(threads, rows, grain, fn); };
-  }
-
-  // fn(begin, end) over the columns of `type`, which are whole cache lines.
-  template <typename Fn>
-  Call ByCols(const TensorType& type, Fn fn) const {
-    return ByCols(Rows(type), Cols(type), fn);
-  }
-  // Likewise, where a column costs as much as `work` elements.
-  template <typename Fn>
-  Call ByCols(int64_t work, int64_t cols, Fn fn) const {
-    const int64_t lines =
-        kGrainElements / std::max<int64_t>(1, work) / kLineFloats;
-    return [fn, cols, grain = std::max<int64_t>(1, lines) * kLineFloats,
-            threads = threads_] { ParallelFor(threads, cols, grain, fn); };
-  }
-
   Call Make() {
     switch (node_.kind) {
       case OpKind::kInput:
@@ -84,9 +63,6 @@ class Lowering : public LoopLowering {
         break;
       case OpKind::kSlice:
         return Slice();
-      case OpKind::kGatherRows:
-      case OpKind::kGatherConvert:
-        return Gather();
       case OpKind::kCast:
         return Cast();
       case OpKind::kOneHot:
@@ -101,6 +77,8 @@ class Lowering : public LoopLowering {
         return Arithmetic();
       case OpKind::kMatMul:
         return MatMul();
+      case OpKind::kGatherRows:
+      case OpKind::kGatherConvert:
       case OpKind::kScatterAdd:
       case OpKind::kBlockMatMul:
       case OpKind::kSigmoidBce:
@@ -148,25 +126,6 @@ class Lowering : public LoopLowering {
         return SparseOuter();
     }
     CHECK(false);
-  }
-
-  Call Gather() {
-    uint8_t* const* table = In<uint8_t>(0);
-    int32_t* const* indices = In<int32_t>(1);
-    const int64_t cols = in_[0].rank() == 1 ? 1 : in_[0].dims[1];
-    if (node_.kind == OpKind::kGatherConvert) {
-      return ByRows(out_[0], [=, alpha = node_.as<ScaleAttrs>().alpha,
-                              y = Out()](int64_t b, int64_t e) {
-        cpu::GatherConvert(*table, *indices, alpha, *y, cols, b, e);
-      });
-    }
-    const int64_t row_bytes = cols * DTypeBytes(in_[0].dtype);
-    return [=, rows = in_[1].dims[0], grain = RowGrain(row_bytes / 4),
-            threads = threads_, y = Out()] {
-      ParallelFor(threads, rows, grain, [&](int64_t b, int64_t e) {
-        cpu::GatherRows(*table, *indices, *y, row_bytes, b, e);
-      });
-    };
   }
 
   Call Slice() {

@@ -17,18 +17,30 @@ class WindowLowering : public LoopLowering {
   WindowLowering(const LowerContext& context, Node& node)
       : LoopLowering(context, node),
         cbow_(node.kind == OpKind::kCbowWindow),
+        run_(cbow_ ? cpu::CbowWindows : cpu::SkipGramWindows),
         outputs_(cbow_ ? 5 : 4),
         lr_(static_cast<int>(node.operands.size()) - 1) {}
 
   LoweredStep Run() {
-    const auto run = cbow_ ? cpu::CbowWindows : cpu::SkipGramWindows;
     LoweredStep step;
     step.implementation = absl::StrCat("cpu ", CpuIsa());
-    step.call = [run, args = Args()] { run(args(), 1); };
-    step.repeat = [run, args = Args(), chain = &context_.chain, dense = Dense(),
-                   lr = Slot(node_.operands[lr_]),
-                   loss = Slot(node_.result(0))](int64_t n) {
-      for (const auto& [slot, bytes] : dense) {
+    step.call = [run = run_, args = Args()] { run(args(), 1); };
+    // A table that is no update in place is copied for each step.
+    if (InPlace(0) && InPlace(1)) step.repeat = Repeat();
+    return step;
+  }
+
+ private:
+  int Slot(Value value) const { return context_.plan.SlotOf(value); }
+  bool InPlace(int table) const {
+    return Slot(node_.operands[table]) == Slot(node_.result(table + 1));
+  }
+
+  Chain::Repeat Repeat() const {
+    return [run = run_, args = Args(), chain = &context_.chain,
+            strides = Strides(), lr = Slot(node_.operands[lr_]),
+            loss = Slot(node_.result(0))](int64_t n) {
+      for (const auto& [slot, bytes] : strides) {
         if (chain->stride_bytes(slot) != bytes) n = 1;
       }
       cpu::WindowArgs steps = args();
@@ -37,21 +49,17 @@ class WindowLowering : public LoopLowering {
       run(steps, n);
       return n;
     };
-    return step;
   }
 
- private:
-  int Slot(Value value) const { return context_.plan.SlotOf(value); }
-
-  // What differs from step to step, and its bytes, for a call that makes many:
-  // there the steps' values have to follow each other.
-  std::vector<std::pair<int, int64_t>> Dense() const {
-    std::vector<std::pair<int, int64_t>> dense;
-    for (int i = 2; i < lr_; ++i) {
+  // By what the slots of all operands but lr advance where a call makes many
+  // steps: these share the tables, and the rest lies one behind another.
+  std::vector<std::pair<int, int64_t>> Strides() const {
+    std::vector<std::pair<int, int64_t>> strides;
+    for (int i = 0; i < lr_; ++i) {
       const Value operand = node_.operands[i];
-      dense.push_back({Slot(operand), operand.type().bytes()});
+      strides.push_back({Slot(operand), i < 2 ? 0 : operand.type().bytes()});
     }
-    return dense;
+    return strides;
   }
 
   // A function that gives the kernel's arguments for the step at hand.
@@ -90,6 +98,7 @@ class WindowLowering : public LoopLowering {
   }
 
   const bool cbow_;
+  void (*const run_)(const cpu::WindowArgs& args, int64_t steps);
   const int outputs_, lr_;  // operands
 };
 

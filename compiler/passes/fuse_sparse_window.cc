@@ -95,6 +95,14 @@ class Window {
     if (x_->operands[0] == o_->operands[0]) {
       return absl::StrCat("both tables are ", graph_.NameOf(x_->operands[0]));
     }
+    const Value weights = grad_->operands[2];
+    if (weights.type().dims[0] != 1) {
+      return absl::StrCat("the weights ", graph_.NameOf(weights),
+                          " are not one row");
+    }
+    if (mean_ != nullptr && h_.type().dims[0] != 1) {
+      return absl::StrCat("the mean ", Name(mean_), " is not one row");
+    }
     if (mean_ != nullptr && !IsConstant(grad_->operands[1], 1)) {
       return absl::StrCat("the mask of the mean ", Name(mean_), " is not 1");
     }

@@ -73,10 +73,11 @@ absl::StatusOr<bool> SparseUpdate(PassContext& context);
 // With labels it is hs_window. Where a mean %h = block_matmul(%mean, %x) stands
 // for %x, with a mask of 1, and %dx is spread, block_matmul(%spread, %dh)
 // {trans_a=true}, it is cbow_window.
-// Preconditions: products of one block; two params, each updated by the
-// scatter_add of the rows that it was gathered by; no inner value has another
-// use; no result is read before the last of the parts. Refused otherwise with
-// the reason, that of an sgd_update left by fold-learning-rate too.
+// Preconditions: products of one block; weights, and a mean, of one row; two
+// params, each updated by the scatter_add of the rows that it was gathered by;
+// no inner value has another use; no result is read before the last of the
+// parts. Refused otherwise with the reason, that of an sgd_update left by
+// fold-learning-rate too.
 absl::StatusOr<bool> FuseSparseWindow(PassContext& context);
 
 // softmax, nll_loss, minus_one_hot, scale by 1/B (, mul_scalar by -lr)

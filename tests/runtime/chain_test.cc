@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/status_matchers.h"
 
 namespace onestep {
@@ -11,9 +14,10 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 // y = x + 1 over one float, with a stream in and a stream out.
-std::unique_ptr<Executable> AddOne() {
+std::unique_ptr<Chain> AddOne() {
   auto chain = Chain::Create({Slot{}, Slot{"x", 4, -1}, Slot{"y", 4, 0}},
                              kBufferAlignment);
   EXPECT_OK(chain);
@@ -55,6 +59,61 @@ TEST(ChainTest, RunStepDoesNotAdvance) {
   ASSERT_OK(chain->RunStep(0));
   ASSERT_OK(chain->RunStep(0));
   EXPECT_EQ(y, 2);
+}
+
+// The same; a call of many steps makes up to two, and says of how many it was
+// asked.
+std::unique_ptr<Chain> RepeatedAddOne(std::vector<int64_t>& asked) {
+  std::unique_ptr<Chain> chain = AddOne();
+  float* const* x = chain->address<float>(1);
+  float* const* y = chain->address<float>(2);
+  chain->SetRepeat([=, &asked](int64_t n) {
+    asked.push_back(n);
+    n = std::min<int64_t>(n, 2);
+    for (int64_t i = 0; i < n; ++i) (*y)[i] = (*x)[i] + 1;
+    return n;
+  });
+  return chain;
+}
+
+TEST(ChainTest, ACallOfManyStepsIsAskedForThoseThatAreLeft) {
+  std::vector<int64_t> asked;
+  auto chain = RepeatedAddOne(asked);
+  float x[] = {1, 2, 3, 4, 5, 6}, y[6] = {};
+  ASSERT_OK(chain->Bind("x", x, sizeof(float)));
+  ASSERT_OK(chain->Bind("y", y, sizeof(float)));
+  ASSERT_OK(chain->Run(5));
+  EXPECT_THAT(y, ElementsAre(2, 3, 4, 5, 6, 0));
+  ASSERT_OK(chain->Run(1));
+  EXPECT_THAT(y, ElementsAre(2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(asked, ElementsAre(5, 3, 1, 1));
+}
+
+TEST(ChainTest, ACallOfManyStepsIsNotMadeBesideAnother) {
+  std::vector<int64_t> asked;
+  auto chain = RepeatedAddOne(asked);
+  int calls = 0;
+  chain->AddStep({}, [&] { ++calls; });
+  float x[] = {1, 2, 3}, y[3] = {};
+  ASSERT_OK(chain->Bind("x", x, sizeof(float)));
+  ASSERT_OK(chain->Bind("y", y, sizeof(float)));
+  ASSERT_OK(chain->Run(3));
+  EXPECT_THAT(y, ElementsAre(2, 3, 4));
+  EXPECT_EQ(calls, 3);
+  EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST(ChainTest, ATracedRunMakesTheCallOfEachStep) {
+  std::vector<int64_t> asked;
+  auto chain = RepeatedAddOne(asked);
+  float x[] = {1, 2, 3}, y[3] = {};
+  ASSERT_OK(chain->Bind("x", x, sizeof(float)));
+  ASSERT_OK(chain->Bind("y", y, sizeof(float)));
+  StepTrace trace;
+  ASSERT_OK(chain->RunTraced(3, trace));
+  EXPECT_THAT(y, ElementsAre(2, 3, 4));
+  EXPECT_EQ(trace.workers[0].stamps.size(), 6u);
+  EXPECT_THAT(asked, IsEmpty());
 }
 
 TEST(ChainTest, AnUnboundInputIsNamed) {

@@ -16,8 +16,10 @@
 #include "runtime/status.h"
 #include "trainer/available_memory.h"
 #include "trainer/commands/commands.h"
+#include "trainer/finite.h"
 #include "trainer/graph_report.h"
 #include "trainer/interrupt.h"
+#include "trainer/numbers.h"
 #include "trainer/output_dir.h"
 #include "trainer/status_line.h"
 #include "trainer/version.h"
@@ -34,6 +36,11 @@ double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 double Seconds(int64_t begin_ns) {
   return 1e-9 * static_cast<double>(NowNs() - begin_ns);
+}
+
+// A path may be no UTF-8.
+std::string Dump(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 // What was asked for, by flag name.
@@ -57,10 +64,16 @@ Json ConfigOf(const Config& config) {
   json["max-words"] = word2vec.max_words;
   json["lr"] = word2vec.lr;
   json["min-lr"] = word2vec.min_lr;
+  if (word2vec.hot_rows >= 0) json["hot-rows"] = word2vec.hot_rows;
   json["seed"] = config.seed;
   json["fuse"] = NameOf(config.compile.fuse);
   json["threads"] = config.compile.threads;
   json["deterministic"] = word2vec.deterministic;
+  if (!config.compile.disabled_passes.empty()) {
+    json["disable-pass"] = config.compile.disabled_passes;
+  }
+  json["cache"] = word2vec.cache;
+  json["format"] = NameOf(word2vec.format);
   json["out"] = config.out;
   return json;
 }
@@ -77,15 +90,16 @@ class Word2vecCommand {
   absl::Status Prepare();
   absl::Status CreateOutput();
   absl::Status RunEpochs();
-  absl::Status AfterEpoch(int64_t epoch, const TrainedCounts& counts,
-                          double seconds);
+  void AfterEpoch(int64_t epoch, const TrainedCounts& counts, double seconds);
+  absl::Status CheckFinite() const;
   absl::Status Save();
   absl::Status Explain(const absl::Status& status) const;
   void PrintPlan();
   void Report();
+  std::string MemoryText() const;
   Json MemoryJson() const;
   // Words of the text for those of the vocabulary.
-  double Read(int64_t words) const {
+  double WordsOfText(int64_t words) const {
     return static_cast<double>(words) *
            static_cast<double>(corpus_.counts.tokens) /
            static_cast<double>(corpus_.vocabulary.total());
@@ -104,6 +118,7 @@ class Word2vecCommand {
   std::optional<CoreLatency> latency_;
   std::unique_ptr<Word2vecTrainer> trainer_;
   std::optional<LineLog> log_;
+  absl::Status log_status_;
   Json epochs_ = Json::array();
   TrainedCounts done_;
   double seconds_ = 0;  // of training
@@ -112,7 +127,10 @@ class Word2vecCommand {
 absl::Status Word2vecCommand::Run() {
   if (!config_.out.empty()) {
     RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
+    // For a cache that is to be there.
+    RETURN_IF_ERROR(MakeFolder(config_.out));
   }
+  RETURN_IF_ERROR(CheckCanWrite(config_.word2vec.cache));
   RETURN_IF_ERROR(Read());
   RETURN_IF_ERROR(Prepare());
   if (!config_.out.empty()) RETURN_IF_ERROR(CreateOutput());
@@ -120,9 +138,11 @@ absl::Status Word2vecCommand::Run() {
   const absl::Status status = RunEpochs();
   line_.Clear();
   if (!status.ok() && !absl::IsCancelled(status)) return status;
+  RETURN_IF_ERROR(CheckFinite());
   if (!config_.out.empty()) RETURN_IF_ERROR(Save());
   Report();
-  return status.ok() ? status : Explain(status);
+  if (!status.ok()) return Explain(status);
+  return log_status_;
 }
 
 absl::Status Word2vecCommand::Read() {
@@ -146,9 +166,13 @@ absl::Status Word2vecCommand::Read() {
 
 absl::Status Word2vecCommand::Prepare() {
   RETURN_IF_ERROR(CreateDumpDir(config_.compile.dump_dir));
-  memory_ = Word2vecTrainer::MemoryOf(config_.word2vec, config_.compile.threads,
-                                      corpus_);
-  if (!config_.json) PrintPlan();
+  memory_ =
+      Word2vecTrainer::MemoryOf(config_.word2vec, config_.compile, corpus_);
+  if (config_.json) {
+    Console::Notice(MemoryText());
+  } else {
+    PrintPlan();
+  }
   // The tokens are there already.
   RETURN_IF_ERROR(
       CheckMemory("word2vec: the tables", memory_.total() - memory_.tokens));
@@ -182,24 +206,30 @@ void Word2vecCommand::PrintPlan() {
       "onestep %s\n%s"
       "read %d words, %d different ones, in %d lines, %.1f MiB, in %.2f s%s\n"
       "kept %d of %d words, %d of %d different ones\n"
-      "memory: tables %.1f MiB, threads' rows %.1f, tokens %.1f, words "
-      "%.1f%s\n",
+      "%s\n",
       Version(), FlagTable(ConfigOf(config_)), counts.tokens, counts.words,
       counts.lines, MiB(counts.bytes), read_seconds_,
       corpus_.from_cache ? ", from the cache" : "", vocabulary.total(),
-      counts.tokens, vocabulary.size(), counts.words, MiB(memory_.tables),
-      MiB(memory_.hot_rows), MiB(memory_.tokens), MiB(memory_.words),
+      counts.tokens, vocabulary.size(), counts.words, MemoryText()));
+  console_.Flush();
+}
+
+std::string Word2vecCommand::MemoryText() const {
+  return absl::StrFormat(
+      "memory: tables %.1f MiB, threads' rows %.1f, tokens %.1f, words %.1f, "
+      "steps %.1f%s",
+      MiB(memory_.tables), MiB(memory_.hot_rows), MiB(memory_.tokens),
+      MiB(memory_.words), MiB(memory_.steps),
       memory_.deterministic == 0
           ? ""
           : absl::StrFormat(", and for --deterministic %.1f",
-                            MiB(memory_.deterministic))));
-  console_.Flush();
+                            MiB(memory_.deterministic)));
 }
 
 absl::Status Word2vecCommand::CreateOutput() {
   RETURN_IF_ERROR(CreateOutputDir(config_.out));
   RETURN_IF_ERROR(
-      WriteTextFile(OutPath("config.json"), ConfigOf(config_).dump(2)));
+      WriteTextFile(OutPath("config.json"), Dump(ConfigOf(config_), 2)));
   RETURN_IF_ERROR(
       WriteTextFile(OutPath("graph.txt"), GraphText(trainer_->compiled())));
   ASSIGN_OR_RETURN(log_, LineLog::Create(OutPath("log.jsonl")));
@@ -219,35 +249,47 @@ absl::Status Word2vecCommand::RunEpochs() {
             "epoch %d/%d  %.0f %%  %.2f M words/s  loss %.4f  lr %.5f  ETA "
             "%d:%02d",
             epoch, config_.epochs, 100 * done / all,
-            1e-6 * Read(trainer_->run().words_done()) / seconds,
+            1e-6 * WordsOfText(trainer_->run().words_done()) / seconds,
             counts.loss_per_pair(), lr, left / 60, left % 60));
       }
       return PendingSignal() == 0;
     };
     const int64_t begin = NowNs();
-    const absl::StatusOr<TrainedCounts> counts =
-        trainer_->RunEpoch(epoch, poll);
+    TrainedCounts counts;
+    const absl::Status status = trainer_->RunEpoch(epoch, poll, counts);
     const double seconds = Seconds(begin);
     seconds_ += seconds;
     line_.Clear();
-    RETURN_IF_ERROR(counts.status());
-    done_.Add(*counts);
-    RETURN_IF_ERROR(AfterEpoch(epoch, *counts, seconds));
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+    done_.Add(counts);
+    AfterEpoch(epoch, counts, seconds);
+    RETURN_IF_ERROR(status);
     if (PendingSignal() != 0) return absl::CancelledError("stopped");
     if (trainer_->run().finished()) break;
   }
   return absl::OkStatus();
 }
 
-absl::Status Word2vecCommand::AfterEpoch(int64_t epoch,
-                                         const TrainedCounts& counts,
-                                         double seconds) {
+// The losses were finite; what the last steps wrote was not looked at yet.
+absl::Status Word2vecCommand::CheckFinite() const {
+  const VectorsView vectors = trainer_->Vectors();
+  for (int64_t i = 0; i < vectors.size; ++i) {
+    if (AllFinite(vectors.row(i), vectors.dim)) continue;
+    return absl::OutOfRangeError(
+        absl::StrCat("the vector of ", Quote(std::string(vectors.word(i))),
+                     " is not finite: want a lower --lr"));
+  }
+  return absl::OkStatus();
+}
+
+void Word2vecCommand::AfterEpoch(int64_t epoch, const TrainedCounts& counts,
+                                 double seconds) {
   Json json;
   json["epoch"] = epoch;
   json["loss"] = counts.loss_per_pair();
-  json["lr"] = trainer_->run().Rate();
+  json["lr"] = AsWritten(trainer_->run().Rate());
   json["seconds"] = seconds;
-  json["words_per_s"] = Read(counts.words) / seconds;
+  json["words_per_s"] = WordsOfText(counts.words) / seconds;
   json["words"] = counts.words;
   json["words_used"] = counts.used;
   json["pairs"] = counts.pairs;
@@ -255,10 +297,11 @@ absl::Status Word2vecCommand::AfterEpoch(int64_t epoch,
   if (!config_.json) {
     console_.Print(absl::StrFormat(
         "%5d  %8.4f  %8.5f  %8.3f  %11.0f\n", epoch, counts.loss_per_pair(),
-        trainer_->run().Rate(), seconds, Read(counts.words) / seconds));
+        trainer_->run().Rate(), seconds, WordsOfText(counts.words) / seconds));
     console_.Flush();
   }
-  return log_ ? log_->Append(json.dump()) : absl::OkStatus();
+  // The vectors are worth more than the log: the run goes on.
+  if (log_) log_status_.Update(log_->Append(Dump(json)));
 }
 
 std::string Word2vecCommand::VectorsPath() const {
@@ -294,12 +337,13 @@ Json Word2vecCommand::MemoryJson() const {
   json["threads_rows"] = memory_.hot_rows;
   json["tokens"] = memory_.tokens;
   json["words"] = memory_.words;
+  json["steps"] = memory_.steps;
   json["deterministic"] = memory_.deterministic;
   return json;
 }
 
 void Word2vecCommand::Report() {
-  const double words = Read(done_.words);
+  const double words = WordsOfText(done_.words);
   if (!config_.json) {
     console_.Print(absl::StrFormat(
         "%.0f words in %.3f s: %.0f words/s; %d used, %d left out by "
@@ -342,7 +386,7 @@ void Word2vecCommand::Report() {
   json["loss"] = done_.loss_per_pair();
   json["seconds"] = seconds_;
   json["words_per_s"] = words / std::max(seconds_, 1e-9);
-  console_.Print(absl::StrCat(json.dump(2), "\n"));
+  console_.Print(absl::StrCat(Dump(json, 2), "\n"));
 }
 
 absl::Status Word2vecCommand::Explain(const absl::Status& status) const {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/huge_pages.h"
 #include "runtime/status.h"
 #include "trainer/data/random.h"
 
@@ -38,8 +37,6 @@ absl::StatusOr<EmbeddingTables> EmbeddingTables::Create(const TableSizes& sizes,
   const int64_t stride = sizes.stride();
   ASSIGN_OR_RETURN(tables.in_, Buffer::Create(4 * stride * sizes.in_rows()));
   ASSIGN_OR_RETURN(tables.out_, Buffer::Create(4 * stride * sizes.out_rows()));
-  PreferHugePages(tables.in(), tables.in_.bytes());
-  PreferHugePages(tables.out(), tables.out_.bytes());
   Random random(seed, kInitStream);
   const double bound = 1 / static_cast<double>(sizes.size);
   for (int64_t word = 0; word < sizes.words; ++word) {
@@ -96,8 +93,8 @@ void HotRows::MergeRange(int64_t begin, int64_t rows) {
         n);
 }
 
-void HotRows::MergeSome(int64_t rows) {
-  if (!mutex_->try_lock()) return;
+bool HotRows::MergeSome(int64_t rows) {
+  if (!mutex_->try_lock()) return false;
   const int64_t hot = tables_->sizes().hot;
   rows = std::min(rows, hot);
   const int64_t first = std::min(rows, hot - next_);
@@ -105,6 +102,7 @@ void HotRows::MergeSome(int64_t rows) {
   MergeRange(0, rows - first);
   next_ = (next_ + rows) % hot;
   mutex_->unlock();
+  return true;
 }
 
 void HotRows::MergeAll() {

@@ -60,9 +60,9 @@ class HotRows {
 
   // Copies the shared rows as they are now.
   void Take();
-  // The next `rows` rows of both tables, in turn, unless another thread is
-  // merging.
-  void MergeSome(int64_t rows);
+  // The next `rows` rows of both tables, in turn. False: another thread is
+  // merging, and nothing was done.
+  bool MergeSome(int64_t rows);
   // All of them.
   void MergeAll();
 

@@ -39,11 +39,6 @@ void TrainingRun::BeginEpoch(int64_t epoch, Poll poll) {
   counts_ = {};
 }
 
-absl::StatusOr<TrainedCounts> TrainingRun::EndEpoch() {
-  if (!status_.ok()) return status_;
-  return counts_;
-}
-
 float TrainingRun::Rate() const {
   const double share = static_cast<double>(words_done()) /
                        static_cast<double>(std::max<int64_t>(1, words_));

@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "trainer/word2vec/step_block.h"
 #include "trainer/word2vec/vocabulary.h"
 #include "trainer/word2vec/word2vec_config.h"
@@ -45,9 +44,11 @@ class TrainingRun {
 
   // ---- by the thread that runs the epochs ----
   void BeginEpoch(int64_t epoch, Poll poll);
-  // The epoch's counts, or the first error: of a step; Cancelled by the poll;
-  // OutOfRange of a loss that is not finite, naming epoch, rate and word.
-  absl::StatusOr<TrainedCounts> EndEpoch();
+  // The first error of the epoch: of a step; Cancelled by the poll; OutOfRange
+  // of a loss that is not finite, naming epoch, rate and word.
+  const absl::Status& status() const { return status_; }
+  // What was done in the epoch, whatever the status.
+  const TrainedCounts& counts() const { return counts_; }
 
   // ---- by all threads ----
   // Falls in a line from lr to min_lr with the words done.

@@ -12,6 +12,10 @@ namespace {
 // pieces.
 constexpr int64_t kWordsAhead = 512;
 
+// Words that are read for a block at most, where few of them are used: between
+// blocks the rate falls and a run can be stopped.
+constexpr int64_t kMostWords = 1 << 13;
+
 // Uniform in [0, n), n < 2^32, from 32 random bits: off by n / 2^32 at most.
 inline int64_t Below(uint32_t bits, int64_t n) {
   return static_cast<int64_t>((static_cast<uint64_t>(bits) * n) >> 32);
@@ -50,9 +54,10 @@ void WindowSampler::Start(std::span<const int32_t> tokens,
   sentence_ends_ = true;
 }
 
-// Drops what lies more than a window behind the centre and reads on, to the
-// end of the sentence or beyond the window. False: there is no further centre.
-bool WindowSampler::ReadWords(StepBlock& block) {
+// Drops what lies more than a window behind the centre and reads on: to the end
+// of a sentence that has a centre left, beyond the window, or to the most words
+// of a block.
+void WindowSampler::ReadWords(StepBlock& block) {
   if (sentence_ends_) {
     words_.clear();
     centre_ = 0;
@@ -63,14 +68,16 @@ bool WindowSampler::ReadWords(StepBlock& block) {
   }
   const int64_t want = centre_ + window_ + kWordsAhead;
   sentence_ends_ = false;
-  while (next_ < tokens_.size() && std::ssize(words_) < want) {
+  while (next_ < tokens_.size() && std::ssize(words_) < want &&
+         block.words < kMostWords) {
     const int32_t word = tokens_[next_++];
     if (word < 0) {
-      sentence_ends_ = true;
-      if (centre_ < std::ssize(words_)) break;
+      if (centre_ < std::ssize(words_)) {
+        sentence_ends_ = true;
+        break;
+      }
       words_.clear();
       centre_ = 0;
-      sentence_ends_ = false;
       continue;
     }
     ++block.words;
@@ -79,7 +86,6 @@ bool WindowSampler::ReadWords(StepBlock& block) {
     ++block.used;
   }
   if (next_ == tokens_.size()) sentence_ends_ = true;
-  return centre_ < std::ssize(words_);
 }
 
 bool WindowSampler::Fill(const RowMap& rows, StepBlock& block) {
@@ -91,13 +97,14 @@ bool WindowSampler::Fill(const RowMap& rows, StepBlock& block) {
     const int64_t size = std::ssize(words_);
     if (centre_ >= size || (!sentence_ends_ && centre_ + window_ >= size)) {
       if (centre_ >= size && next_ == tokens_.size()) break;
-      if (!ReadWords(block)) continue;
+      if (block.words >= kMostWords) break;
+      ReadWords(block);
+      continue;
     }
     const int64_t span =
         window_ - Below(static_cast<uint32_t>(random_.Next()), window_);
     const int64_t first = std::max<int64_t>(0, centre_ - span);
-    const int64_t last =
-        std::min<int64_t>(std::ssize(words_) - 1, centre_ + span);
+    const int64_t last = std::min<int64_t>(size - 1, centre_ + span);
     if (first < last) AddWindow(rows, first, last, block);
     ++centre_;
   }

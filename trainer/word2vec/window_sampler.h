@@ -58,7 +58,7 @@ class WindowSampler {
   bool Fill(const RowMap& rows, StepBlock& block);
 
  private:
-  bool ReadWords(StepBlock& block);
+  void ReadWords(StepBlock& block);
   void AddWindow(const RowMap& rows, int64_t first, int64_t last,
                  StepBlock& block);
   void AddContexts(const RowMap& rows, int64_t first, int64_t count,

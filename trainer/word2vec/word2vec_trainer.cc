@@ -2,8 +2,12 @@
 #include "trainer/word2vec/word2vec_trainer.h"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/word2vec/subsample.h"
 
@@ -12,6 +16,7 @@ namespace {
 
 constexpr uint64_t kSliceStream = uint64_t{8} << 32;  // see random.h
 constexpr double kNegativePower = 0.75;
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
 // Steps that are sampled, then run: binding them costs little then, and they
 // still lie in the second-level cache.
@@ -33,8 +38,11 @@ int64_t WordsPerMerge(int64_t hot, int64_t words, int threads) {
       1, std::min(kWordsPerRow * hot, words / threads / kMergesPerEpoch));
 }
 
-// Words between changes of the class of negatives that a thread draws.
-constexpr int64_t kClassWords = 1 << 17;
+// Words of all threads between changes of the class of negatives that each
+// draws: many changes in an epoch of a small corpus.
+int64_t WordsPerClass(int64_t words) {
+  return std::clamp<int64_t>(words / 16, 1, 1 << 17);
+}
 
 // With half of what negatives draw and three quarters of the contexts, in a
 // text of some ten thousand different words; and about what a core's cache
@@ -58,12 +66,37 @@ TableSizes SizesOf(const Word2vecConfig& config, int threads, int64_t words) {
   return sizes;
 }
 
+// Of a thread: its block, and the values of a step, which without the fused op
+// are rows for each context and output and, in the textbook graph, two dense
+// gradients and the zeros that they begin with.
+int64_t BytesOfSteps(const SamplerSource& source, const TableSizes& sizes,
+                     const CompileOptions& options) {
+  const int64_t contexts = source.contexts(), outputs = source.outputs();
+  const auto runs = [&](const char* pass) {
+    const std::vector<std::string>& disabled = options.disabled_passes;
+    return options.fuse &&
+           std::find(disabled.begin(), disabled.end(), pass) == disabled.end();
+  };
+  const bool dense = !runs("fold-learning-rate") || !runs("sparse-update");
+  return std::max(kBlockSteps, source.steps_of_window()) * 4 *
+             (3 * contexts + 3 * outputs + 2) +
+         8 * sizes.stride() * (contexts + outputs) +
+         (dense ? 8 * sizes.stride() * (sizes.in_rows() + sizes.out_rows())
+                : 0);
+}
+
 }  // namespace
 
 Word2vecMemory Word2vecTrainer::MemoryOf(const Word2vecConfig& config,
-                                         int threads, const Corpus& corpus) {
+                                         const CompileOptions& options,
+                                         const Corpus& corpus) {
   const Vocabulary& vocabulary = corpus.vocabulary;
+  const int threads = options.threads;
   const TableSizes sizes = SizesOf(config, threads, vocabulary.size());
+  SamplerSource source;
+  source.config = &config;
+  std::optional<HuffmanTree> tree;
+  if (config.hs) source.tree = &tree.emplace(vocabulary.counts());
   Word2vecMemory memory;
   memory.tables = sizes.shared_bytes();
   memory.hot_rows = sizes.private_bytes();
@@ -71,11 +104,8 @@ Word2vecMemory Word2vecTrainer::MemoryOf(const Word2vecConfig& config,
   // Counts and ends; keep; a cell of the alias table, or the tree.
   memory.words = sizes.words * (16 + 4 + (config.hs ? 9 : 8)) +
                  static_cast<int64_t>(vocabulary.words().size());
+  memory.steps = threads * BytesOfSteps(source, sizes, options);
   if (config.deterministic) {
-    SamplerSource source;
-    source.config = &config;
-    std::optional<HuffmanTree> tree;
-    if (config.hs) source.tree = &tree.emplace(vocabulary.counts());
     memory.deterministic = Shards::Bytes(source, sizes, threads);
   }
   return memory;
@@ -88,6 +118,7 @@ class Word2vecTrainer::RowsInUse {
   RowsInUse(Word2vecTrainer& trainer, int worker)
       : trainer_(trainer), worker_(worker) {
     if (trainer_.hot_rows_.empty()) return;
+    words_per_class_ = WordsPerClass(trainer_.corpus_.vocabulary.total());
     words_per_merge_ =
         WordsPerMerge(trainer_.tables_->sizes().hot,
                       trainer_.corpus_.vocabulary.total(), trainer_.threads_);
@@ -107,7 +138,8 @@ class Word2vecTrainer::RowsInUse {
     }
     if (copied_) {
       map_.own_class = static_cast<int32_t>(
-          (worker_ + trainer_.run_->words_done() / kClassWords) % map_.classes);
+          (worker_ + trainer_.run_->words_done() / words_per_class_) %
+          map_.classes);
     }
     return map_;
   }
@@ -119,8 +151,9 @@ class Word2vecTrainer::RowsInUse {
                                           std::memory_order_relaxed);
     to_merge_ += block.used * map_.hot;
     if (to_merge_ < words_per_merge_) return;
-    copies_->MergeSome(to_merge_ / words_per_merge_);
-    to_merge_ %= words_per_merge_;
+    if (copies_->MergeSome(to_merge_ / words_per_merge_)) {
+      to_merge_ %= words_per_merge_;
+    }
   }
 
  private:
@@ -145,7 +178,7 @@ class Word2vecTrainer::RowsInUse {
   bool copied_ = false;
   RowMap map_;
   int64_t blocks_ = 0;
-  int64_t words_per_merge_ = 0;
+  int64_t words_per_merge_ = 0, words_per_class_ = 0;
   int64_t to_merge_ = 0;  // rows, times words_per_merge_
 };
 
@@ -183,6 +216,11 @@ absl::StatusOr<std::unique_ptr<Word2vecTrainer>> Word2vecTrainer::Create(
 absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
   const TableSizes sizes =
       SizesOf(config_, threads_, corpus_.vocabulary.size());
+  if (std::max(sizes.in_rows(), sizes.out_rows()) > kMostRows) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "word2vec: want tables of at most ", kMostRows, " rows, got ",
+        std::max(sizes.in_rows(), sizes.out_rows())));
+  }
   ASSIGN_OR_RETURN(tables_, EmbeddingTables::Create(sizes, seed_));
   ASSIGN_OR_RETURN(team_, Team::Create(threads_, options.affinity));
   CompileOptions own = options;
@@ -199,6 +237,7 @@ absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
     ASSIGN_OR_RETURN(
         WindowProgram program,
         WindowProgram::Create(source_, in_rows, out_rows, sizes.stride(), own));
+    own.dump_dir.clear();  // one thread's graphs are those of all
     RETURN_IF_ERROR(program.BindTables(tables_->in(), tables_->out()));
     programs_.push_back(std::move(program));
     if (sizes.hot == 0) continue;
@@ -208,8 +247,9 @@ absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TrainedCounts> Word2vecTrainer::RunEpoch(
-    int64_t epoch, const TrainingRun::Poll& poll) {
+absl::Status Word2vecTrainer::RunEpoch(int64_t epoch,
+                                       const TrainingRun::Poll& poll,
+                                       TrainedCounts& counts) {
   run_->BeginEpoch(epoch, poll);
   if (shards_) {
     shards_->RunEpoch(corpus_.tokens, seed_, epoch, *team_, programs_, *run_);
@@ -217,7 +257,8 @@ absl::StatusOr<TrainedCounts> Word2vecTrainer::RunEpoch(
     next_slice_ = 0;
     team_->Run([&](int worker) { RunSlices(worker, epoch); });
   }
-  return run_->EndEpoch();
+  counts.Add(run_->counts());
+  return run_->status();
 }
 
 void Word2vecTrainer::RunSlices(int worker, int64_t epoch) {

@@ -30,10 +30,11 @@ struct Word2vecMemory {
   int64_t hot_rows = 0;       // the threads' copies
   int64_t tokens = 0;         // of the encoded corpus
   int64_t words = 0;          // vocabulary, keep, negatives or tree
+  int64_t steps = 0;          // the threads' blocks of steps and their values
   int64_t deterministic = 0;  // the shards', of --deterministic
 
   int64_t total() const {
-    return tables + hot_rows + tokens + words + deterministic;
+    return tables + hot_rows + tokens + words + steps + deterministic;
   }
 };
 
@@ -49,13 +50,15 @@ class Word2vecTrainer {
       const Word2vecConfig& config, const Corpus& corpus, int64_t epochs,
       uint64_t seed, const CompileOptions& options);
 
-  static Word2vecMemory MemoryOf(const Word2vecConfig& config, int threads,
+  static Word2vecMemory MemoryOf(const Word2vecConfig& config,
+                                 const CompileOptions& options,
                                  const Corpus& corpus);
 
-  // Epochs count from 1 and follow each other. Errors as of
-  // TrainingRun::EndEpoch; the vectors are then those of the moment.
-  absl::StatusOr<TrainedCounts> RunEpoch(int64_t epoch,
-                                         const TrainingRun::Poll& poll);
+  // Epochs count from 1 and follow each other. Adds what was done to `counts`,
+  // also where it ended early: errors as of TrainingRun::status. The vectors
+  // are those of the moment.
+  absl::Status RunEpoch(int64_t epoch, const TrainingRun::Poll& poll,
+                        TrainedCounts& counts);
 
   const TrainingRun& run() const { return *run_; }
   // Words that threads trained with their own copies of the hot rows.

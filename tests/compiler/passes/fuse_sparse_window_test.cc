@@ -145,6 +145,21 @@ TEST(FuseSparseWindowTest, KeepsProductsOfMoreThanOneBlock) {
   ExpectKept(text, "fuse %4: %2 is no product of one block with rows");
 }
 
+TEST(FuseSparseWindowTest, KeepsWeightsOfMoreThanOneRow) {
+  ExpectKept(
+      With(Text(kSkipGram), "%w = input f32[1,5]", "%w = input f32[2,5]"),
+      "fuse %4: the weights %w are not one row");
+}
+
+TEST(FuseSparseWindowTest, KeepsAMeanOfMoreThanOneRow) {
+  std::string text =
+      With(Text(kCbow), "%mean = input f32[1,4]", "%mean = input f32[2,4]");
+  text = With(text, "%spread = input f32[1,4]", "%spread = input f32[2,4]");
+  text = With(text, "{value=1} : f32[1]", "{value=1} : f32[2]");
+  text = With(text, ": f32[1,", ": f32[2,");
+  ExpectKept(text, "the mean %2 is not one row");
+}
+
 TEST(FuseSparseWindowTest, KeepsOneTableForBoth) {
   std::string lines = With(kSkipGram, "gather_rows(%out", "gather_rows(%in");
   lines = With(lines, "scatter_add(%out, %n, %do) : f32[8,3]",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,8 @@ class Word2vecTrainerTest : public testing::Test {
         Word2vecTrainer::Create(config, *corpus_, epochs, seed, options));
     Trained trained;
     for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
-      ASSIGN_OR_RETURN(const TrainedCounts counts,
-                       trainer->RunEpoch(epoch, [](const TrainedCounts&,
-                                                   double) { return true; }));
+      TrainedCounts counts;
+      RETURN_IF_ERROR(trainer->RunEpoch(epoch, GoOn, counts));
       trained.losses.push_back(counts.loss_per_pair());
     }
     const VectorsView view = trainer->Vectors();
@@ -59,6 +59,8 @@ class Word2vecTrainerTest : public testing::Test {
     }
     return trained;
   }
+
+  static bool GoOn(const TrainedCounts&, double) { return true; }
 
   static CompileOptions Threads(int threads) {
     CompileOptions options;
@@ -137,12 +139,12 @@ TEST_F(Word2vecTrainerTest, EveryModelLearns) {
     SCOPED_TRACE(model.name);
     ASSERT_OK_AND_ASSIGN(const Trained one, Train(model.config, Threads(1), 3));
     EXPECT_LT(one.losses[2], one.losses[0]);
-    for (const int64_t hot_rows : {0, 1000}) {  // threads' own copies
+    for (const int64_t hot_rows : {0, 50, 1000}) {  // threads' own copies
       model.config.hot_rows = hot_rows;
       ASSERT_OK_AND_ASSIGN(const Trained two,
                            Train(model.config, Threads(2), 3));
-      // The threads see each other's rows late.
-      EXPECT_NEAR(two.losses[2], one.losses[2], 0.05 * one.losses[2])
+      // The threads see each other's rows late, on a busy machine very late.
+      EXPECT_NEAR(two.losses[2], one.losses[2], 0.15 * one.losses[2])
           << hot_rows;
     }
   }
@@ -189,8 +191,10 @@ TEST_F(Word2vecTrainerTest, StopsWhenThePollSaysSo) {
       const std::unique_ptr<Word2vecTrainer> trainer,
       Word2vecTrainer::Create(Small(), *corpus_, 5, 1, Threads(2)));
   const auto stop = [](const TrainedCounts&, double) { return false; };
-  EXPECT_EQ(trainer->RunEpoch(1, stop).status().code(),
+  TrainedCounts counts;
+  EXPECT_EQ(trainer->RunEpoch(1, stop, counts).code(),
             absl::StatusCode::kCancelled);
+  EXPECT_GT(counts.pairs, 0);
   EXPECT_LT(trainer->run().words_done(), corpus_->vocabulary.total());
 }
 
@@ -200,25 +204,46 @@ TEST_F(Word2vecTrainerTest, EndsWithTheWordsAskedFor) {
   ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<Word2vecTrainer> trainer,
       Word2vecTrainer::Create(config, *corpus_, 5, 1, Threads(1)));
-  ASSERT_OK_AND_ASSIGN(
-      const TrainedCounts counts,
-      trainer->RunEpoch(1, [](const TrainedCounts&, double) { return true; }));
+  TrainedCounts counts;
+  ASSERT_TRUE(trainer->RunEpoch(1, GoOn, counts).ok());
   EXPECT_TRUE(trainer->run().finished());
   EXPECT_GE(counts.words, 5000);
   EXPECT_LT(counts.words, 6000);
   EXPECT_FLOAT_EQ(trainer->run().Rate(), 1e-4f);
 }
 
+// A text of words that are nearly all alone in their lines.
+TEST_F(Word2vecTrainerTest, StopsWhereHardlyAnyWordHasANeighbour) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "lonely\n";
+  text += "not alone not alone";
+  const std::string path = folder_->path() + "/lonely.txt";
+  std::ofstream(path) << text;
+  CorpusOptions options;
+  options.min_count = 1;
+  ASSERT_OK_AND_ASSIGN(const Corpus corpus, ReadCorpus(path, options));
+  Word2vecConfig config = Small();
+  config.sample = 0;
+  config.max_words = 1000;
+  ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Word2vecTrainer> trainer,
+      Word2vecTrainer::Create(config, corpus, 1, 1, Threads(1)));
+  TrainedCounts counts;
+  ASSERT_TRUE(trainer->RunEpoch(1, GoOn, counts).ok());
+  EXPECT_LT(counts.words, 10'000);
+}
+
 TEST_F(Word2vecTrainerTest, MemoryOfARunIsWithinItsBound) {
   Word2vecConfig config;
+  config.hot_rows = 100;
+  const int64_t words = corpus_->vocabulary.size();
+  ASSERT_GT(words, 100);
   for (const bool hs : {false, true}) {
     config.hs = hs;
     for (const int threads : {1, 2}) {
       const Word2vecMemory memory =
-          Word2vecTrainer::MemoryOf(config, threads, *corpus_);
-      const int64_t words = corpus_->vocabulary.size();
-      const int64_t hot =
-          threads == 1 ? 0 : std::min<int64_t>(words - hs, 1024);
+          Word2vecTrainer::MemoryOf(config, Threads(threads), *corpus_);
+      const int64_t hot = threads == 1 ? 0 : 100;
       // Two tables of rows of 112 values; copies of hot rows and what they
       // were.
       EXPECT_EQ(memory.tables, 4 * 112 * (words + words - hs));
@@ -226,10 +251,17 @@ TEST_F(Word2vecTrainerTest, MemoryOfARunIsWithinItsBound) {
       EXPECT_EQ(memory.tokens, 4 * std::ssize(corpus_->tokens));
       EXPECT_LE(memory.words, 64 * words);
       EXPECT_EQ(memory.deterministic, 0);
+      EXPECT_LT(memory.steps, threads * (1 << 18));
     }
   }
+  CompileOptions unfused = Threads(1);
+  unfused.fuse = false;  // dense gradients
+  const Word2vecMemory memory =
+      Word2vecTrainer::MemoryOf(config, unfused, *corpus_);
+  EXPECT_GT(memory.steps, 2 * memory.tables);
   config.deterministic = true;
-  EXPECT_GT(Word2vecTrainer::MemoryOf(config, 2, *corpus_).deterministic, 0);
+  EXPECT_GT(
+      Word2vecTrainer::MemoryOf(config, Threads(2), *corpus_).deterministic, 0);
 }
 
 // What each of two threads adds to a row is there after both have merged.
@@ -260,8 +292,8 @@ TEST(HotRowsTest, MergesAddUp) {
   in(1, 6) += 5;  // not hot: shared
   out(0, 3) += 4;
   a.MergeAll();
-  b.MergeSome(3);  // rows 0, 1 and 2
-  a.MergeSome(4);
+  EXPECT_TRUE(b.MergeSome(3));  // rows 0, 1 and 2
+  EXPECT_TRUE(a.MergeSome(4));
   const int64_t stride = sizes.stride();
   EXPECT_FLOAT_EQ(tables.in()[2 * stride + 1], before[2 * stride + 1] + 3);
   EXPECT_FLOAT_EQ(tables.in()[6 * stride + 1], before[6 * stride + 1] + 5);
@@ -274,6 +306,11 @@ TEST(HotRowsTest, MergesAddUp) {
   for (int64_t i = 0; i < stride; ++i) {
     EXPECT_EQ(tables.in()[i], before[i]);  // row 0: nobody touched it
   }
+  tables.in()[2 * stride + 1] = 9;  // while no copies were in use
+  a.Take();
+  in(0, 2) += 1;
+  a.MergeAll();
+  EXPECT_FLOAT_EQ(tables.in()[2 * stride + 1], 10);
 }
 
 }  // namespace

@@ -73,12 +73,20 @@ TEST_F(Word2vecVerbTest, DeterministicFilesAreAlikeForAnyThreads) {
 }
 
 TEST_F(Word2vecVerbTest, EncodesTheTextOnceWithACache) {
-  const CliResult first = Train({"--cache", "c", "--out", "a"});
+  const CliResult first = Train({"--cache", "a/c", "--out", "a"});
   ASSERT_EQ(first.code, 0) << first.err;
   const CliResult second =
-      Train({"--cache", "c", "--threads", "1", "--out", "b"});
+      Train({"--cache", "a/c", "--threads", "1", "--out", "b"});
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.out, HasSubstr("from the cache"));
+}
+
+TEST_F(Word2vecVerbTest, TakesAPathThatIsNoUtf8) {
+  const std::string name = "caf\xe9";
+  ASSERT_TRUE(WriteSyntheticCorpus(Path(name), 5'000, 1).ok());
+  const CliResult result = Run({"word2vec", name, "--json", "--out", "o"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(json::accept(result.out));
 }
 
 TEST_F(Word2vecVerbTest, AnInterruptSavesTheVectors) {
@@ -87,6 +95,7 @@ TEST_F(Word2vecVerbTest, AnInterruptSavesTheVectors) {
       {"word2vec", "text", "--size", "16", "--epochs", "100000", "--out", "o"});
   EXPECT_EQ(result.code, 130);
   EXPECT_THAT(result.err, HasSubstr("; the vectors are in o/vectors.bin"));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("\n0 words in ")));
   EXPECT_EQ(Run({"nearest", "o", "w0_0"}).code, 0);
 }
 
@@ -113,6 +122,9 @@ TEST_F(Word2vecVerbTest, ErrorsNameWhatWasWanted) {
        2,
        "--cbow-gradient: want --cbow 1 with it"},
       {{"word2vec", "text", "--lr", "1e-5"}, 2, "--min-lr: want at most --lr"},
+      {{"word2vec", "text", "--threads", "1", "--hot-rows", "9"},
+       2,
+       "--hot-rows: want --threads above 1"},
       {{"word2vec", "text", "--format", "text"},
        2,
        "--format: want --out DIR with it"},
