@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/core_latency.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <thread>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/affinity.h"
 #include "runtime/clock.h"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
+#include "runtime/team.h"
 
 namespace onestep {
 namespace {
@@ -23,6 +22,7 @@ namespace {
 constexpr int kRounds = 31;
 constexpr int kTrips = 200;  // there and back, in a round
 constexpr int kTurns = 2 * kRounds * kTrips;
+constexpr size_t kMaxPairs = 16;
 
 // A line, and beside it what prefetchers fetch with it, for itself.
 struct alignas(128) Line {
@@ -45,17 +45,12 @@ void TakeTurns(Line& line, int first, int end) {
 
 // Nanoseconds from `from` to `to`.
 absl::StatusOr<double> Measure(int from, int to) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Team> team,
+                   Team::Create(2, {Affinity::kList, {from, to}}));
   Line line;
-  // Both go on even where one was refused, so that neither waits for ever.
-  absl::Status other_pinned;
-  std::thread other([&] {
-    other_pinned = SetThreadCpus(pthread_self(), {to});
-    TakeTurns(line, 1, kTurns);
-  });
-  absl::Status pinned;
   std::array<double, kRounds> ns;
-  std::thread timer([&] {
-    pinned = SetThreadCpus(pthread_self(), {from});
+  team->Run([&](int worker) {
+    if (worker == 1) return TakeTurns(line, 1, kTurns);
     int turn = 0;
     for (double& round : ns) {
       const int64_t begin = NowNs();
@@ -64,27 +59,30 @@ absl::StatusOr<double> Measure(int from, int to) {
       round = static_cast<double>(NowNs() - begin) / (2 * kTrips);
     }
   });
-  timer.join();
-  other.join();
-  RETURN_IF_ERROR(pinned);
-  RETURN_IF_ERROR(other_pinned);
   std::nth_element(ns.begin(), ns.begin() + kRounds / 2, ns.end());
   return ns[kRounds / 2];
 }
 
 }  // namespace
 
-absl::StatusOr<CoreLatency> MeasureCoreLatency(int threads) {
-  std::vector<int> cpus = CoresFirst(AffinityCpus());
-  cpus.resize(std::min(cpus.size(), static_cast<size_t>(std::max(threads, 0))));
+absl::StatusOr<CoreLatency> MeasureCoreLatency(int threads,
+                                               const Affinity& affinity) {
+  const std::vector<int> allowed = AffinityCpus();
+  Affinity placed = affinity;
+  if (placed.kind == Affinity::kNone) placed.kind = Affinity::kCompact;
+  ASSIGN_OR_RETURN(std::vector<int> cpus, WorkerCpus(placed, threads, allowed));
+  cpus.resize(std::min(cpus.size(), allowed.size()));  // no CPU twice
   if (cpus.size() < 2) {
     return absl::FailedPreconditionError(
         absl::StrCat("core latency: want 2 CPUs or more, got ", cpus.size()));
   }
+  const size_t others = cpus.size() - 1;
+  const size_t pairs = std::min(others, kMaxPairs);
   CoreLatency farthest;
-  for (size_t i = 1; i < cpus.size(); ++i) {
-    ASSIGN_OR_RETURN(const double ns, Measure(cpus[0], cpus[i]));
-    if (ns > farthest.ns) farthest = {cpus[0], cpus[i], ns};
+  for (size_t i = 1; i <= pairs; ++i) {
+    const int to = cpus[i * others / pairs];
+    ASSIGN_OR_RETURN(const double ns, Measure(cpus[0], to));
+    if (ns > farthest.ns) farthest = {cpus[0], to, ns};
   }
   return farthest;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/affinity.h"
 
 namespace onestep {
 
@@ -17,12 +18,15 @@ struct CoreLatency {
   bool far() const { return ns > 100; }
 };
 
-// The longest of those between the first and each other of the CPUs on which
-// `threads` threads run best: of the calling thread's, one per core first. The
-// median of many round trips, which takes some milliseconds. A virtual machine
-// may be moved, so that it holds for a moment only. FailedPrecondition when
-// those are fewer than two.
-absl::StatusOr<CoreLatency> MeasureCoreLatency(int threads);
+// The longest of those between the CPU of the first and of each other of
+// `threads` workers that `affinity` places; of more than 17 CPUs, 16 of the
+// others, evenly spaced. With Affinity::kNone those on which they run best: one
+// per core first. The median of many round trips, 2 or 3 ms a pair. A virtual
+// machine may be moved, so that it holds for a moment only.
+// FailedPrecondition: there are fewer than two CPUs; errors of Team::Create.
+// REQUIRES: threads >= 1.
+absl::StatusOr<CoreLatency> MeasureCoreLatency(int threads,
+                                               const Affinity& affinity = {});
 
 // "cores 0 and 1: 38 ns, near"
 std::string ToString(const CoreLatency& latency);

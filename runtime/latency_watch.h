@@ -2,20 +2,43 @@
 #ifndef ONESTEP_RUNTIME_LATENCY_WATCH_H_
 #define ONESTEP_RUNTIME_LATENCY_WATCH_H_
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "runtime/clock.h"
-#include "runtime/core_latency.h"
 
 namespace onestep {
 
-// How far apart the cores of working threads are, as core_latency.h has it but
-// while they work: a virtual machine moves its cores, from near to far and
-// back within seconds. All threads probe now and then; a probe times a few
-// loads of lines that another one wrote in its last.
+// Whether cores are far apart, by the time in which one loads a line that
+// another wrote, its part of the clock's own in it: on two cores of a Zen 5
+// 18 ns while near, 123 while far. That is not core_latency.h's scale, on which
+// a line goes to a core that waits for it: 42 and 180 there.
+class FarByLoads {
+ public:
+  // Whether they are, by the mean in which the last times count most.
+  bool Add(double ns) {
+    // Less: the other wrote nothing since. More: this thread was stopped.
+    if (ns < kLeastNs || ns > kMostNs) return far_;
+    mean_ns_ += (ns - mean_ns_) / kWeight;
+    far_ = mean_ns_ > (far_ ? kNearNs : kFarNs);
+    return far_;
+  }
+
+ private:
+  static constexpr double kLeastNs = 15, kMostNs = 1000;
+  // Between the two figures above; apart, so that it does not flicker.
+  static constexpr double kNearNs = 50, kFarNs = 70;
+  static constexpr double kWeight = 8;
+
+  double mean_ns_ = kFarNs;
+  bool far_ = true;  // until known to be near: the lesser harm
+};
+
+// How far apart the cores of working threads are, told while they work: a
+// virtual machine moves its cores, from near to far and back within seconds.
+// All threads probe now and then; a probe times a few loads of lines that
+// another one wrote in its last.
 class LatencyWatch {
  public:
   // REQUIRES: workers >= 2.
@@ -38,21 +61,13 @@ class LatencyWatch {
     }
     const int64_t ns = NowNs() - begin;
     own.last = at;
-    const double latency = static_cast<double>(ns) / kLines;
-    // Less: the other wrote nothing since. More: this thread was stopped.
-    if (latency < kLeastNs || latency > kMostNs) return own.far;
-    own.mean += (latency - own.mean) / kWeight;
-    own.far = own.mean > (own.far ? kNearNs : kFarNs);
-    return own.far;
+    return own.far.Add(static_cast<double>(ns) / kLines);
   }
 
  private:
   static constexpr int kLines = 4;
   // Not in order of address, so that no line is fetched ahead.
   static constexpr uint32_t kNext[kLines] = {2, 3, 1, 0};
-  static constexpr double kLeastNs = 15, kMostNs = 1000;
-  static constexpr double kNearNs = 50, kFarNs = 70;  // apart: no flicker
-  static constexpr double kWeight = 8;
 
   struct alignas(512) Line {
     std::atomic<uint32_t> next = 0;
@@ -62,8 +77,7 @@ class LatencyWatch {
     // Of the owner alone.
     alignas(512) uint32_t probes = 0;
     uint32_t last = 0;  // so that the loads are made
-    double mean = kFarNs;
-    bool far = true;  // until known to be near: the lesser harm
+    FarByLoads far;
   };
   std::vector<Board> boards_;
 };

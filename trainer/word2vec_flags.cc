@@ -13,9 +13,6 @@
 namespace onestep {
 namespace {
 
-constexpr int64_t kMaxSize = 1 << 14;
-constexpr int64_t kMaxWindow = 1 << 10;
-constexpr int64_t kMaxNegative = 1 << 10;
 constexpr int64_t kMaxWords = int64_t{1} << 48;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 30;
 constexpr int64_t kMaxEpochs = 1'000'000;

@@ -57,12 +57,13 @@ PROGRAM = r"""
             value("--negatives")] / float(os.environ.get("SPEEDUP", 2)) ** (
             int(value("--threads")) - 1)
         unfused = "--fuse" in flags or "--disable-pass" in flags
+        differ = float(os.environ.get("DIFFER", 1))
         out = pathlib.Path(value("--out"))
         out.mkdir(exist_ok=True)
         (out / "vectors.bin").write_bytes(
             b"2 2\n" + b"".join(
                 word + b" " + struct.pack("<2f", 0.5, second) + b"\n"
-                for word, second in ((b"a", 4), (b"b", 1 + unfused))))
+                for word, second in ((b"a", 4), (b"b", 1 + differ * unfused))))
         return {{"words": words // 2 if fault == "words" else words,
                  "seconds": seconds * (50 if unfused else 1),
                  "loss": 2.5 + (unfused and fault == "loss")}}
@@ -158,10 +159,20 @@ class SpeedTest(BenchTest):
                 r"shared +0\.005 \(0\.005-0\.005\) +10\.00 \(.*\) +8 +PASS",
                 r"cbow +0\.002 \(.*\) +4\.00 \(.*\) +4\.5 +short by 0\.5",
                 r"shared-2 +180-180 far +far 0\.75 \(.*\) +1 +short by 0\.25",
-                r"shared --fuse off +2,000 +2\.5e-01 .* 50\.00 .* +20 +PASS",
+                r"shared, dense gradients \(--fuse off\) +2,000 .* 50\.00 .*"
+                r" +20 +PASS +2\.5e-01\n",
+                r"exact, sparse gradients \(--disable-pass fuse-sparse-window\)"
+                r" +200,000 .* 50\.00 \(50\.00-50\.00\) +2\.5e-01\n",
+                r"exact, dense gradients \(--fuse off\) +2,000 .* 50\.00 .*"
+                r" +20 +PASS +2\.5e-01 +1e-05 +over by 0\.25\n",
                 r"save text +3\.000 \(.*\) +1\.000 .* 3\.00 \(.*\) +3 +PASS",
                 r"FMA peak of one thread 250 GFLOP/s before, 250 after"):
             self.assertRegex(done.stdout, line)
+
+    def test_exact_vectors_are_held_to_those_of_the_textbooks_graph(self):
+        done = self.bench("word2vec_bench", "--repeats", 1, "--parts",
+                          "unfused", DIFFER="2e-5")
+        self.assertRegex(done.stdout, r"exact, dense .* 5\.0e-06 +1e-05 +PASS")
 
     def test_markdown_is_tables(self):
         done = self.bench("word2vec_bench", "--repeats", 1, "--ways", "shared",

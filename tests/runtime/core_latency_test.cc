@@ -42,6 +42,18 @@ TEST(CoreLatencyTest, RefusesOneCpu) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("got 1")));
 }
 
+TEST(CoreLatencyTest, IsOfTheCpusThatWorkersArePlacedOn) {
+  const std::vector<int> allowed = AffinityCpus();
+  if (allowed.size() < 2) GTEST_SKIP() << "wants two CPUs";
+  const Affinity list{Affinity::kList, {allowed.back(), allowed.front()}};
+  ASSERT_OK_AND_ASSIGN(const CoreLatency latency, MeasureCoreLatency(2, list));
+  EXPECT_EQ(latency.from, allowed.back());
+  EXPECT_EQ(latency.to, allowed.front());
+  EXPECT_THAT(MeasureCoreLatency(3, list).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want a CPU for each of 3 workers, got 2")));
+}
+
 TEST(CoreLatencyTest, SaysWhichCoresAndWhetherTheyAreFar) {
   EXPECT_EQ(ToString(CoreLatency{0, 1, 38.4}), "cores 0 and 1: 38 ns, near");
   EXPECT_EQ(ToString(CoreLatency{2, 5, 180}), "cores 2 and 5: 180 ns, far");

@@ -4,13 +4,13 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/word2vec/embedding_tables.h"
 
 namespace onestep {
 namespace {
 
 // Of the longest path of a Huffman code whose rarest words are 2^-24 of a text.
 constexpr int64_t kPathNodes = 24;
-constexpr int64_t kRowFloats = 16;  // rows are whole cache lines
 
 constexpr const char* kSizes[] = {"--vocab", "--size", "--window",
                                   "--negative"};
@@ -25,11 +25,11 @@ void AddWindowGraph(Config& config, FlagSet& flags) {
   flags.Choice("--word2vec", &config.window_model,
                "The step of a window of words, in place of a net's");
   flags.Integer("--vocab", &config.vocab, 2, 1 << 30, "Words");
-  flags.Integer("--size", &config.word2vec.size, 1, 1 << 16,
-                "Numbers of a word");
-  flags.Integer("--window", &config.word2vec.window, 1, 1 << 10,
+  flags.Integer("--size", &config.word2vec.size, 1, kMaxSize,
+                "Values of a vector");
+  flags.Integer("--window", &config.word2vec.window, 1, kMaxWindow,
                 "Words on each side of the centre");
-  flags.Integer("--negative", &config.word2vec.negative, 1, 1 << 10,
+  flags.Integer("--negative", &config.word2vec.negative, 1, kMaxNegative,
                 "Words drawn beside the centre; hs draws none");
 }
 
@@ -65,7 +65,7 @@ WindowSpec WindowOf(const Config& config) {
             config.window_model == WindowModel::kCbowHs;
   spec.in_rows = config.vocab;
   spec.out_rows = spec.hs ? config.vocab - 1 : config.vocab;
-  spec.cols = (config.word2vec.size + kRowFloats - 1) / kRowFloats * kRowFloats;
+  spec.cols = TableSizes{.size = config.word2vec.size}.stride();
   spec.contexts = 2 * config.word2vec.window;
   spec.outputs = spec.hs ? kPathNodes : 1 + config.word2vec.negative;
   return spec;

@@ -17,8 +17,9 @@ std::vector<uint32_t> KeepThresholds(std::span<const int64_t> counts,
   const double t =
       sample < 1 ? sample * total : std::floor(sample * (3 + std::sqrt(5)) / 2);
   for (size_t i = 0; i < counts.size(); ++i) {
-    const auto count = static_cast<double>(counts[i]);
-    const double kept = (std::sqrt(count / t) + 1) * (t / count);
+    // Not with c / t, which may be too large for a double.
+    const double share = t / static_cast<double>(counts[i]);
+    const double kept = std::sqrt(share) + share;
     if (kept < 1) thresholds[i] = static_cast<uint32_t>(kept * kAll);
   }
   return thresholds;

@@ -252,7 +252,6 @@ absl::Status WriteVectorsText(const std::string& path,
 
 absl::Status WriteVectorsSafetensors(const std::string& path,
                                      const VectorsView& vectors) {
-  RETURN_IF_ERROR(WriteVocabulary(VocabularyPath(path), vectors));
   const int64_t row_bytes = vectors.dim * sizeof(float);
   const nlohmann::ordered_json tensor = {
       {"dtype", "F32"},

@@ -35,7 +35,7 @@ absl::Status WriteVectorsBinary(const std::string& path,
 // Formats on `threads` threads.
 absl::Status WriteVectorsText(const std::string& path,
                               const VectorsView& vectors, int threads);
-// Writes the vocabulary file as well.
+// Without the words: they are read from the vocabulary file beside it.
 absl::Status WriteVectorsSafetensors(const std::string& path,
                                      const VectorsView& vectors);
 absl::Status WriteVocabulary(const std::string& path,

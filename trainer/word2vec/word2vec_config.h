@@ -7,6 +7,11 @@
 
 namespace onestep {
 
+// What flags of these names may ask for, at most.
+inline constexpr int64_t kMaxSize = 1 << 14;
+inline constexpr int64_t kMaxWindow = 1 << 10;
+inline constexpr int64_t kMaxNegative = 1 << 10;
+
 // How often negative words are drawn: for a window, for every so many contexts
 // of one, or for each context.
 struct Negatives {

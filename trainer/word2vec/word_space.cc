@@ -44,21 +44,27 @@ bool IsOf(const Direction& direction, int64_t word) {
   return false;
 }
 
+bool IsNearer(const Neighbour& a, const Neighbour& b) {
+  return a.cosine != b.cosine ? a.cosine > b.cosine : a.word < b.word;
+}
+
 // scores[size]; what is not a number is no neighbour.
 std::vector<Neighbour> Best(const float* scores, int64_t size,
                             const Direction& direction, int64_t top) {
-  std::vector<Neighbour> best;
+  std::vector<Neighbour> best;  // a heap, the farthest first
   float least = -std::numeric_limits<float>::infinity();
   for (int64_t word = 0; word < size; ++word) {
     const float score = scores[word];
     if (!(score > least) || IsOf(direction, word)) continue;
-    const auto behind =
-        std::find_if(best.begin(), best.end(),
-                     [score](const Neighbour& n) { return n.cosine < score; });
-    best.insert(behind, {word, score});
-    if (std::ssize(best) > top) best.pop_back();
-    if (std::ssize(best) == top) least = best.back().cosine;
+    best.push_back({word, score});
+    std::push_heap(best.begin(), best.end(), IsNearer);
+    if (std::ssize(best) > top) {
+      std::pop_heap(best.begin(), best.end(), IsNearer);
+      best.pop_back();
+    }
+    if (std::ssize(best) == top) least = best.front().cosine;
   }
+  std::sort_heap(best.begin(), best.end(), IsNearer);
   return best;
 }
 

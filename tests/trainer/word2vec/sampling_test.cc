@@ -49,6 +49,15 @@ TEST(KeepThresholdsTest, OfSampleZeroKeepAll) {
   EXPECT_THAT(KeepThresholds(ZipfCounts(100), 0), Each(kAll));
 }
 
+TEST(KeepThresholdsTest, OfTheLeastSampleKeepNextToNone) {
+  for (const double sample : {1e-300, 1e-310, 5e-324}) {
+    EXPECT_THAT(KeepThresholds(ZipfCounts(100), sample), Each(0)) << sample;
+  }
+  EXPECT_THAT(
+      KeepThresholds(ZipfCounts(100), std::numeric_limits<double>::max()),
+      Each(kAll));
+}
+
 std::vector<double> Exact(const std::vector<int64_t>& counts, double power) {
   std::vector<double> shares;
   for (const int64_t count : counts) {

@@ -104,6 +104,11 @@ class VectorsFileTest : public testing::Test {
   TempFolder folder_;
 };
 
+void WriteTensors(const std::string& path, const Table& table) {
+  ASSERT_OK(WriteVocabulary(VocabularyPath(path), table.View()));
+  ASSERT_OK(WriteVectorsSafetensors(path, table.View()));
+}
+
 std::vector<std::string> WordsOf(const WordVectors& vectors) {
   std::vector<std::string> words;
   for (int64_t i = 0; i < vectors.size(); ++i) {
@@ -181,7 +186,7 @@ TEST_F(VectorsFileTest, EveryFormComesBackBitForBit) {
                       tensors = Path("v.safetensors");
     ASSERT_OK(WriteVectorsText(text, table.View(), threads));
     ASSERT_OK(WriteVectorsBinary(binary, table.View()));
-    ASSERT_OK(WriteVectorsSafetensors(tensors, table.View()));
+    WriteTensors(tensors, table);
     for (const std::string& path : {text, binary, tensors}) {
       SCOPED_TRACE(path);
       ASSERT_OK_AND_ASSIGN(const WordVectors vectors,
@@ -210,7 +215,7 @@ TEST_F(VectorsFileTest, WordsAreAnyBytesButSpaceAndNewline) {
                     {1, 2, 3, 4, 5}};
   ASSERT_OK(WriteVectorsText(Path("v.txt"), table.View(), 1));
   ASSERT_OK(WriteVectorsBinary(Path("v.bin"), table.View()));
-  ASSERT_OK(WriteVectorsSafetensors(Path("v.safetensors"), table.View()));
+  WriteTensors(Path("v.safetensors"), table);
   for (const char* name : {"v.txt", "v.bin", "v.safetensors"}) {
     SCOPED_TRACE(name);
     ASSERT_OK_AND_ASSIGN(const WordVectors vectors, ReadVectors(Path(name), 2));
@@ -226,7 +231,7 @@ TEST_F(VectorsFileTest, AWordWithASpaceIsRefusedByName) {
                  HasSubstr(word == "a\nb" ? "'a\\nb'" : "'new york'"));
     EXPECT_THAT(WriteVectorsText(Path("v"), table.View(), 1), refused);
     EXPECT_THAT(WriteVectorsBinary(Path("v"), table.View()), refused);
-    EXPECT_THAT(WriteVectorsSafetensors(Path("v"), table.View()), refused);
+    EXPECT_THAT(WriteVocabulary(Path("v"), table.View()), refused);
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   }
 }
@@ -281,7 +286,7 @@ TEST_F(VectorsFileTest, TheFirstOfAWordsRowsCounts) {
 
 TEST_F(VectorsFileTest, RepeatedWordsTakeTheirCountsWithThem) {
   const Table table{{"a", "a", "b"}, {3, 2, 1}, 1, 1, {1, 2, 3}};
-  ASSERT_OK(WriteVectorsSafetensors(Path("v.safetensors"), table.View()));
+  WriteTensors(Path("v.safetensors"), table);
   ASSERT_OK_AND_ASSIGN(const WordVectors vectors,
                        ReadVectors(Path("v.safetensors"), 1));
   EXPECT_THAT(vectors.counts, ElementsAre(3, 1));
@@ -334,7 +339,7 @@ TEST_F(VectorsFileTest, AHugeHeaderAsksForNoMemory) {
 TEST_F(VectorsFileTest, SafetensorsWantTheirWords) {
   const Table table{{"a", "b"}, {}, 1, 1, {1, 2}};
   const std::string path = Path("v.safetensors");
-  ASSERT_OK(WriteVectorsSafetensors(path, table.View()));
+  WriteTensors(path, table);
   Write("v.vocab", "a 1\n");
   EXPECT_THAT(ReadVectors(path, 1),
               StatusIs(StatusCode::kDataLoss,

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -58,6 +59,26 @@ TEST(WordSpaceTest, OfEqualNeighboursTheEarlierWordIsFirst) {
       SmallVectors({{"a", {1, 0}}, {"b", {0, 1}}, {"c", {0, 2}}}), 1);
   ASSERT_OK_AND_ASSIGN(const auto nearest, space.Nearest({{{0}, {}}}, 2, 3));
   EXPECT_EQ(WordsOf(nearest[0]), (std::vector<int64_t>{1, 2}));
+}
+
+TEST(WordSpaceTest, AllNeighboursAreAsTheFewBest) {
+  std::vector<std::pair<std::string, std::vector<float>>> rows;
+  for (int i = 0; i < 100; ++i) {  // cosines with word 0 come five times each
+    const auto angle = static_cast<float>(i * 7 % 20);
+    rows.push_back(
+        {std::to_string(i), {std::cos(0.1f * angle), std::sin(0.1f * angle)}});
+  }
+  const WordSpace space(SmallVectors(rows), 1);
+  ASSERT_OK_AND_ASSIGN(const auto all, space.Nearest({{{0}, {}}}, 1000, 100));
+  std::vector<int64_t> words = WordsOf(all[0]);
+  ASSERT_EQ(words.size(), 99);
+  EXPECT_TRUE(std::is_sorted(
+      all[0].begin(), all[0].end(), [](const Neighbour& a, const Neighbour& b) {
+        return a.cosine != b.cosine ? a.cosine > b.cosine : a.word < b.word;
+      }));
+  ASSERT_OK_AND_ASSIGN(const auto few, space.Nearest({{{0}, {}}}, 7, 100));
+  words.resize(7);
+  EXPECT_EQ(WordsOf(few[0]), words);
 }
 
 TEST(WordSpaceTest, OnlyTheFirstWordsAreAsked) {
