@@ -180,9 +180,14 @@ absl::Status Word2vecCommand::Prepare() {
                                  config_.word2vec, corpus_, config_.epochs,
                                  config_.seed, config_.compile));
   if (config_.compile.threads > 1) {
-    absl::StatusOr<CoreLatency> latency =
-        MeasureCoreLatency(config_.compile.threads);
-    if (latency.ok()) latency_ = *latency;
+    const absl::StatusOr<CoreLatency> latency =
+        MeasureCoreLatency(config_.compile.threads, config_.compile.affinity);
+    if (latency.ok()) {
+      latency_ = *latency;
+    } else {
+      Console::Notice(absl::StrCat("how far apart cores are is not measured: ",
+                                   latency.status().message()));
+    }
   }
   if (config_.json) return absl::OkStatus();
   const Compiled& compiled = trainer_->compiled();
