@@ -34,8 +34,12 @@ function(onestep_test name)
     GTest::gmock GTest::gtest_main)
   # With -O3 a test takes two thirds longer to compile; instrumented, with -O1
   # a third.
-  set_source_files_properties(${ARG_SRCS} PROPERTIES
-    COMPILE_OPTIONS $<IF:$<BOOL:${ONESTEP_SANITIZE}>,-O0,-O1>)
+  if(ONESTEP_SANITIZE)
+    set(level -O0)
+  else()
+    set(level -O1)
+  endif()
+  set_source_files_properties(${ARG_SRCS} PROPERTIES COMPILE_OPTIONS ${level})
   # The sanitizers' presets leave the slow ones out: build them by name there.
   if(ONESTEP_SANITIZE AND ARG_LABEL STREQUAL "slow")
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
