@@ -189,7 +189,7 @@ TEST_F(Word2vecTrainerTest, ALossThatIsNotFiniteNamesEpochRateAndWord) {
 TEST_F(Word2vecTrainerTest, StopsWhenThePollSaysSo) {
   ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<Word2vecTrainer> trainer,
-      Word2vecTrainer::Create(Small(), *corpus_, 5, 1, Threads(2)));
+      Word2vecTrainer::Create(Small(), *corpus_, 5, 1, Threads(1)));
   const auto stop = [](const TrainedCounts&, double) { return false; };
   TrainedCounts counts;
   EXPECT_EQ(trainer->RunEpoch(1, stop, counts).code(),
