@@ -44,7 +44,7 @@ struct Word2vecMemory {
 // config.deterministic they are, bit for bit.
 class Word2vecTrainer {
  public:
-  // `config` and `corpus` must outlive it. ResourceExhausted; errors of
+  // `corpus` must outlive it. ResourceExhausted; errors of
   // Compile.
   static absl::StatusOr<std::unique_ptr<Word2vecTrainer>> Create(
       const Word2vecConfig& config, const Corpus& corpus, int64_t epochs,
@@ -75,7 +75,7 @@ class Word2vecTrainer {
   absl::Status Prepare(const CompileOptions& options);
   void RunSlices(int worker, int64_t epoch);
 
-  const Word2vecConfig& config_;
+  const Word2vecConfig config_;
   const Corpus& corpus_;
   const uint64_t seed_;
   const int threads_;
