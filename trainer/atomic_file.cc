@@ -47,6 +47,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Write(std::string_view bytes) {
+  if (bytes.empty()) return;  // its data may be null
   if (error_ == 0 &&
       std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
     error_ = errno;
