@@ -81,6 +81,28 @@ TEST_F(Word2vecVerbTest, EncodesTheTextOnceWithACache) {
   EXPECT_THAT(second.out, HasSubstr("from the cache"));
 }
 
+// Of a text with planted similarities: 0.95 as a rule, 0.90 where the rate is
+// too low to learn them.
+TEST_F(Word2vecVerbTest, FindsThePlantedSimilarities) {
+  constexpr int64_t kTokens = 300'000;
+  ASSERT_TRUE(WriteSyntheticCorpus(Path("planted"), kTokens, 1).ok());
+  Write("pairs.tsv", SyntheticPairs(kTokens, 1));
+  const auto spearman = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"word2vec", "planted", "--out", "o", "--force"});
+    const CliResult trained = Run(flags);
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    const CliResult scored =
+        Run({"word2vec-eval", "o", "--pairs", "pairs.tsv", "--json"});
+    EXPECT_EQ(scored.code, 0) << scored.err;
+    return json::parse(scored.out)["pairs"][0]["spearman"].get<double>();
+  };
+  EXPECT_GT(spearman({"--threads", "1"}), 0.93);
+  EXPECT_GT(spearman({"--threads", "1", "--negatives", "exact"}), 0.93);
+  EXPECT_GT(spearman({"--threads", "2"}), 0.92);
+  EXPECT_LT(spearman({"--threads", "1", "--lr", "0.005"}), 0.92);
+}
+
 TEST_F(Word2vecVerbTest, TakesAPathThatIsNoUtf8) {
   const std::string name = "caf\xe9";
   ASSERT_TRUE(WriteSyntheticCorpus(Path(name), 5'000, 1).ok());
