@@ -8,46 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/op_rules.h"
+#include "tests/compiler/infer_types.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {
 namespace {
 
 using ::testing::HasSubstr;
-
-using Types = std::vector<TensorType>;
-
-TensorType I32(std::vector<int64_t> dims) { return {DType::kI32, dims}; }
-TensorType U8(std::vector<int64_t> dims) { return {DType::kU8, dims}; }
-
-// The types that a node of this kind gets in a graph.
-absl::StatusOr<Types> Infer(OpKind kind, const Types& types,
-                            const Attrs& attrs) {
-  Graph graph;
-  std::vector<Value> operands;
-  for (const TensorType& type : types) {
-    operands.push_back(
-        graph.AddInput("x" + std::to_string(operands.size()), type));
-  }
-  absl::StatusOr<Node*> node = graph.AddNode(kind, operands, attrs);
-  if (!node.ok()) return node.status();
-  return (*node)->types;
-}
-
-absl::StatusOr<Types> Infer(OpKind kind, const Types& types) {
-  return Infer(kind, types, GetOpDef(kind).default_attrs);
-}
-
-void ExpectTypes(const absl::StatusOr<Types>& got, const Types& want) {
-  ASSERT_OK(got);
-  EXPECT_EQ(*got, want);
-}
-
-void ExpectRefused(const absl::StatusOr<Types>& got,
-                   const std::string& message) {
-  EXPECT_THAT(got,
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
-}
 
 MatMulAttrs Transposed(bool trans_a, bool trans_b) {
   MatMulAttrs attrs;
@@ -566,117 +533,6 @@ TEST(OpInferTest, SparseProductsRefuseOperandsTheyDoNotName) {
   ExpectRefused(Infer(OpKind::kSparseOuter, {x, dz, F32({8, 7})},
                       SparseOuterAttrs{9, true}),
                 "dz f32[B,C], c f32[9,C], got i32[4,38], f32[4,7], f32[8,7]");
-}
-
-// ---- rows of embedding tables ----------------------------------------------
-
-TEST(OpInferTest, ScatterAddGivesItsTable) {
-  ExpectTypes(Infer(OpKind::kScatterAdd, {F32({9, 7}), I32({3}), F32({3, 7})}),
-              {F32({9, 7})});
-  ExpectTypes(Infer(OpKind::kScatterAdd, {F32({9}), I32({3}), F32({3})}),
-              {F32({9})});
-}
-
-TEST(OpInferTest, ScatterAddRefusesRowsThatAreNotTheTables) {
-  ExpectRefused(
-      Infer(OpKind::kScatterAdd, {F32({9, 7}), I32({3}), F32({3, 6})}),
-      "scatter_add: want table f32[N] or f32[N,C], indices i32[B], x f32[B] or "
-      "f32[B,C], got f32[9,7], i32[3], f32[3,6]");
-  ExpectRefused(Infer(OpKind::kScatterAdd, {U8({9}), I32({3}), U8({3})}),
-                "got u8[9], i32[3], u8[3]");
-  ExpectRefused(Infer(OpKind::kScatterAdd, {F32({}), I32({3}), F32({3})}),
-                "got f32[], i32[3], f32[3]");
-  ExpectRefused(Infer(OpKind::kScatterAdd, {F32({9}), F32({3}), F32({3})}),
-                "got f32[9], f32[3], f32[3]");
-}
-
-TEST(OpInferTest, BlockMatMulStacksItsBlocks) {
-  ExpectTypes(Infer(OpKind::kBlockMatMul, {F32({6, 7}), F32({14, 5})},
-                    BlockMatMulAttrs{2, false, false}),
-              {F32({6, 5})});
-  ExpectTypes(Infer(OpKind::kBlockMatMul, {F32({14, 3}), F32({14, 5})},
-                    BlockMatMulAttrs{2, true, false}),
-              {F32({6, 5})});
-  ExpectTypes(Infer(OpKind::kBlockMatMul, {F32({6, 7}), F32({10, 7})},
-                    BlockMatMulAttrs{2, false, true}),
-              {F32({6, 5})});
-}
-
-TEST(OpInferTest, BlockMatMulRefusesBlocksThatDoNotFit) {
-  ExpectRefused(Infer(OpKind::kBlockMatMul, {F32({6, 7}), F32({14, 5})},
-                      BlockMatMulAttrs{0, false, false}),
-                "block_matmul: want blocks >= 1, got blocks=0");
-  ExpectRefused(Infer(OpKind::kBlockMatMul, {F32({6, 7}), F32({14, 5})},
-                      BlockMatMulAttrs{4, false, false}),
-                "block_matmul: want 4 blocks of a[m,k] x b[k,n], got f32[6,7], "
-                "f32[14,5]");
-  ExpectRefused(Infer(OpKind::kBlockMatMul, {F32({6, 7}), F32({14, 5})},
-                      BlockMatMulAttrs{2, true, true}),
-                "want 2 blocks of a[k,m] x b[n,k], got f32[6,7], f32[14,5]");
-}
-
-TEST(OpInferTest, SigmoidBceSumsAndItsGradientIsOfTheLogits) {
-  const Types pairs = {F32({6, 5}), F32({6}), F32({2, 5})};
-  ExpectTypes(Infer(OpKind::kSigmoidBce, pairs, PositivesAttrs{5}), {F32({})});
-  ExpectTypes(Infer(OpKind::kSigmoidBceGrad, pairs), {F32({6, 5})});
-  Types labelled = pairs;
-  labelled.push_back(F32({2, 5}));
-  ExpectTypes(Infer(OpKind::kSigmoidBce, labelled), {F32({})});
-}
-
-TEST(OpInferTest, SigmoidBceRefusesWhatDoesNotFitItsLogits) {
-  const TensorType z = F32({6, 5}), mask = F32({6}), w = F32({2, 5});
-  ExpectRefused(Infer(OpKind::kSigmoidBce, {z, mask, F32({4, 5})}),
-                "sigmoid_bce: want z f32[B,C], mask f32[B], weights f32[G,C][, "
-                "y f32[G,C]], B a multiple of G, got f32[6,5], f32[6], "
-                "f32[4,5]");
-  ExpectRefused(Infer(OpKind::kSigmoidBce, {z, F32({5}), w}), "f32[5]");
-  ExpectRefused(Infer(OpKind::kSigmoidBce, {z, mask, w, F32({1, 5})}),
-                "f32[1,5]");
-  ExpectRefused(Infer(OpKind::kSigmoidBceGrad, {z, mask, w}, PositivesAttrs{6}),
-                "sigmoid_bce_grad: want positives 0 to 5, got positives=6");
-  ExpectRefused(Infer(OpKind::kSigmoidBce, {z, mask, w, w}, PositivesAttrs{1}),
-                "want positives 0 beside labels, got positives=1");
-}
-
-TEST(OpInferTest, WindowsGiveTheirLossAndTheirTables) {
-  const TensorType in = F32({9, 7}), out = F32({8, 7}), lr = F32({});
-  const TensorType c = I32({3}), n = I32({5}), row = F32({1, 5});
-  const Types want = {lr, in, out};
-  ExpectTypes(Infer(OpKind::kSgnsWindow, {in, out, c, F32({3}), n, row, lr},
-                    PositivesAttrs{1}),
-              want);
-  ExpectTypes(Infer(OpKind::kHsWindow, {in, out, c, F32({3}), n, row, row, lr}),
-              want);
-  const TensorType mean = F32({1, 3});
-  ExpectTypes(Infer(OpKind::kCbowWindow, {in, out, c, mean, mean, n, row, lr},
-                    PositivesAttrs{1}),
-              want);
-  ExpectTypes(
-      Infer(OpKind::kCbowWindow, {in, out, c, mean, mean, n, row, row, lr}),
-      want);
-}
-
-TEST(OpInferTest, WindowsRefuseWhatDoesNotFit) {
-  const TensorType in = F32({9, 7}), out = F32({8, 7}), lr = F32({});
-  const TensorType c = I32({3}), n = I32({5}), row = F32({1, 5});
-  const TensorType mask = F32({3}), mean = F32({1, 3});
-  ExpectRefused(
-      Infer(OpKind::kSgnsWindow, {in, F32({8, 6}), c, mask, n, row, lr}),
-      "sgns_window: want in f32[V,D], out f32[U,D], contexts i32[C], mask "
-      "f32[C], outputs i32[N], weights f32[1,N], lr f32[], got f32[9,7], "
-      "f32[8,6], i32[3]");
-  ExpectRefused(Infer(OpKind::kSgnsWindow, {in, out, c, mean, n, row, lr}),
-                "got f32[9,7], f32[8,7], i32[3], f32[1,3]");
-  ExpectRefused(Infer(OpKind::kSgnsWindow, {in, out, c, mask, n, row, lr},
-                      PositivesAttrs{6}),
-                "want positives 0 to 5, got positives=6");
-  ExpectRefused(
-      Infer(OpKind::kHsWindow, {in, out, c, mask, n, row, F32({1, 4}), lr}),
-      "weights, y f32[1,N]");
-  ExpectRefused(
-      Infer(OpKind::kCbowWindow, {in, out, c, mask, mean, n, row, lr}),
-      "mean, spread f32[1,C]");
 }
 
 // ---- all -------------------------------------------------------------------
