@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
+#include "trainer/file_kind.h"
 #include "trainer/model_file.h"
 #include "trainer/word2vec/vectors_file.h"
 
@@ -81,6 +82,8 @@ absl::Status ReplaceTextFile(const std::string& path, absl::string_view text) {
 
 absl::Status CheckCanWrite(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
+  const std::string other = NoRegularFile(path);
+  if (!other.empty()) return CannotWrite(path, other);
   std::error_code error;
   const bool is_there = std::filesystem::exists(path, error);
   std::FILE* const file = std::fopen(path.c_str(), "ae");
@@ -91,6 +94,8 @@ absl::Status CheckCanWrite(const std::string& path) {
 }
 
 absl::StatusOr<LineLog> LineLog::Create(const std::string& path) {
+  const std::string other = NoRegularFile(path);
+  if (!other.empty()) return CannotWrite(path, other);
   LineLog log;
   log.path_ = path;
   log.file_.reset(std::fopen(path.c_str(), "we"));

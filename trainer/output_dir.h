@@ -28,7 +28,8 @@ absl::Status CreateOutputDir(const std::string& dir);
 // FailedPrecondition.
 absl::Status CreateDumpDir(const std::string& dir);
 
-// FailedPrecondition "cannot write PATH: <reason>".
+// FailedPrecondition "cannot write PATH: <reason>", also of what is there and
+// no regular file.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
 // The same by an AtomicFile: who reads it finds the old text or the new.
@@ -38,7 +39,8 @@ absl::Status ReplaceTextFile(const std::string& path, absl::string_view text);
 // For what is written only at the end of a long run; "" is none.
 absl::Status CheckCanWrite(const std::string& path);
 
-// A text file that is complete up to the last line after every Append.
+// A text file that is complete up to the last line after every Append. Errors
+// as of WriteTextFile.
 class LineLog {
  public:
   static absl::StatusOr<LineLog> Create(const std::string& path);

@@ -328,14 +328,15 @@ TEST_F(CorpusTest, RefusesWhatIsNoText) {
       ReadCorpus("/nowhere/text", {}),
       StatusIs(StatusCode::kNotFound,
                "/nowhere/text: cannot read: No such file or directory"));
-  EXPECT_THAT(
-      ReadCorpus(folder_.path(), {}),
-      StatusIs(StatusCode::kNotFound,
-               folder_.path() + ": want a regular file, got another kind"));
+  EXPECT_THAT(ReadCorpus(folder_.path(), {}),
+              StatusIs(StatusCode::kNotFound,
+                       folder_.path() + ": want a regular file, got a folder"));
   const std::string pipe = folder_.path() + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(ReadCorpus(pipe, {}),
-              StatusIs(StatusCode::kNotFound, HasSubstr("regular file")));
+              StatusIs(StatusCode::kNotFound, HasSubstr("got a pipe")));
+  EXPECT_THAT(ReadCorpus("/dev/null", {}),
+              StatusIs(StatusCode::kNotFound, HasSubstr("got a device")));
   EXPECT_THAT(Error(""), StatusIs(StatusCode::kDataLoss, HasSubstr("words")));
   EXPECT_THAT(Error("\n \r\n"),
               StatusIs(StatusCode::kDataLoss, HasSubstr("words")));
