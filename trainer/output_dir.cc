@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/output_dir.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
@@ -22,6 +25,17 @@ namespace fs = std::filesystem;
 absl::Status CannotWrite(const std::string& path, const std::string& reason) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot write ", path, ": ", reason));
+}
+
+// What a run writes to its folder, or the draft of it that was broken off.
+bool IsOfARun(const std::string& name) {
+  const std::string file = name.substr(0, name.find(".tmp."));
+  constexpr const char* kFiles[] = {
+      kLastModelFile,   kBestModelFile,     kVectorsFile,
+      kVectorsTextFile, kVectorsTensorFile, kVocabularyFile,
+      "config.json",    "graph.txt",        "log.jsonl"};
+  return std::find(std::begin(kFiles), std::end(kFiles), file) !=
+         std::end(kFiles);
 }
 
 }  // namespace
@@ -48,13 +62,15 @@ absl::Status MakeFolder(const std::string& dir) {
 
 absl::Status CreateOutputDir(const std::string& dir) {
   RETURN_IF_ERROR(MakeFolder(dir));
+  std::vector<fs::path> old;
   std::error_code error;
-  for (const char* name : {kLastModelFile, kBestModelFile, kVectorsFile,
-                           kVectorsTextFile, kVectorsTensorFile}) {
-    fs::remove(fs::path(dir) / name, error);
-    if (error) {
-      return CannotWrite((fs::path(dir) / name).string(), error.message());
-    }
+  for (const auto& file : fs::directory_iterator(dir, error)) {
+    if (IsOfARun(file.path().filename().string())) old.push_back(file.path());
+  }
+  if (error) return CannotWrite(dir, error.message());
+  for (const fs::path& file : old) {
+    fs::remove(file, error);
+    if (error) return CannotWrite(file.string(), error.message());
   }
   return absl::OkStatus();
 }

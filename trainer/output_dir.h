@@ -20,8 +20,8 @@ absl::Status CheckOutputDir(const std::string& dir, bool force);
 // Makes the folder and those around it. FailedPrecondition.
 absl::Status MakeFolder(const std::string& dir);
 
-// Makes the folder and those around it, and removes the models of an earlier
-// run, which must not be taken for this one's. FailedPrecondition.
+// Makes the folder and those around it, and removes all files of an earlier run
+// together, as none of them must be taken for this one's. FailedPrecondition.
 absl::Status CreateOutputDir(const std::string& dir);
 
 // Makes the folder of --dump-ir and those around it; "" is none.
