@@ -8,6 +8,14 @@
 #include "trainer/version.h"
 
 namespace onestep {
+namespace {
+
+absl::Status WantFlags(const char* verb, const std::string& got) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("want flags after ", verb, ", got ", Quote(got)));
+}
+
+}  // namespace
 
 FlagSet::FlagSet(const std::string& name, const std::string& usage,
                  const std::string& footer)
@@ -76,6 +84,7 @@ void FlagSet::Switch(const std::string& flag, bool* value,
 
 void FlagSet::Positional(std::vector<std::string>* words,
                          const std::string& type, const std::string& help) {
+  words_ = words;
   app_->add_option("files", *words, help)->type_name(type);
 }
 
@@ -92,6 +101,11 @@ std::optional<bool> FlagSet::TakesValue(const std::string& flag) const {
 
 absl::StatusOr<std::string> FlagSet::Parse(std::vector<std::string> args,
                                            const char* verb) {
+  // Not by CLI11, to which the separator is a word.
+  const auto separator = std::find(args.begin(), args.end(), "--");
+  std::vector<std::string> words;
+  if (separator != args.end()) words.assign(separator + 1, args.end());
+  args.erase(separator, args.end());
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {
     app_->parse(args);
@@ -104,6 +118,9 @@ absl::StatusOr<std::string> FlagSet::Parse(std::vector<std::string> args,
   }
   RETURN_IF_ERROR(CheckExtras(verb));
   RETURN_IF_ERROR(refused_);
+  if (words.empty()) return "";
+  if (words_ == nullptr) return WantFlags(verb, words.front());
+  words_->insert(words_->end(), words.begin(), words.end());
   return "";
 }
 
@@ -112,8 +129,7 @@ absl::Status FlagSet::CheckExtras(const char* verb) const {
   if (extras.empty()) return absl::OkStatus();
   const std::string& extra = extras.front();
   if (!absl::StartsWith(extra, "-")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want flags after ", verb, ", got ", Quote(extra)));
+    return WantFlags(verb, extra);
   }
   std::vector<std::string> known;
   for (const CLI::Option* option : app_->get_options()) {
@@ -122,9 +138,9 @@ absl::Status FlagSet::CheckExtras(const char* verb) const {
     }
   }
   const std::string flag = extra.substr(0, extra.find('='));
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown flag ", Quote(flag), " of ", verb,
-                   "; the nearest is ", NearestOf(flag, known)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown flag ", Quote(flag), " of ", verb, "; the nearest is ",
+      NearestOf(flag, known), words_ == nullptr ? "" : "; words go behind --"));
 }
 
 }  // namespace onestep

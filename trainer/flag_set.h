@@ -112,7 +112,7 @@ class FlagSet {
           });
   }
   void Switch(const std::string& flag, bool* value, const std::string& help);
-  // Words that are no flags.
+  // Words that are no flags, and all behind "--".
   void Positional(std::vector<std::string>* words, const std::string& type,
                   const std::string& help);
 
@@ -131,6 +131,7 @@ class FlagSet {
 
   absl::Status refused_;  // the first value that was
   std::string group_;
+  std::vector<std::string>* words_ = nullptr;  // none: the verb takes none
   std::unique_ptr<CLI::App> app_;
 };
 

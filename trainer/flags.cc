@@ -266,7 +266,8 @@ void Flags::AddTraining() {
       "--out", "DIR", &config_.out,
       "Save model.safetensors, best.safetensors, config.json, log.jsonl and "
       "graph.txt there");
-  flags_.Switch("--force", &config_.force, "Overwrite what is in --out");
+  flags_.Switch("--force", &config_.force,
+                "Remove an earlier run from --out first");
   flags_.Text("--report", "FILE", &config_.report,
               "Write a page with curves, the profile, the graph and a sweep of "
               "batches there, as HTML");

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/output_dir.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
+#include "trainer/file_kind.h"
 #include "trainer/model_file.h"
 #include "trainer/word2vec/vectors_file.h"
 
@@ -21,6 +25,17 @@ namespace fs = std::filesystem;
 absl::Status CannotWrite(const std::string& path, const std::string& reason) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot write ", path, ": ", reason));
+}
+
+// What a run writes to its folder, or the draft of it that was broken off.
+bool IsOfARun(const std::string& name) {
+  const std::string file = name.substr(0, name.find(".tmp."));
+  constexpr const char* kFiles[] = {
+      kLastModelFile,   kBestModelFile,     kVectorsFile,
+      kVectorsTextFile, kVectorsTensorFile, kVocabularyFile,
+      "config.json",    "graph.txt",        "log.jsonl"};
+  return std::find(std::begin(kFiles), std::end(kFiles), file) !=
+         std::end(kFiles);
 }
 
 }  // namespace
@@ -47,13 +62,15 @@ absl::Status MakeFolder(const std::string& dir) {
 
 absl::Status CreateOutputDir(const std::string& dir) {
   RETURN_IF_ERROR(MakeFolder(dir));
+  std::vector<fs::path> old;
   std::error_code error;
-  for (const char* name : {kLastModelFile, kBestModelFile, kVectorsFile,
-                           kVectorsTextFile, kVectorsTensorFile}) {
-    fs::remove(fs::path(dir) / name, error);
-    if (error) {
-      return CannotWrite((fs::path(dir) / name).string(), error.message());
-    }
+  for (const auto& file : fs::directory_iterator(dir, error)) {
+    if (IsOfARun(file.path().filename().string())) old.push_back(file.path());
+  }
+  if (error) return CannotWrite(dir, error.message());
+  for (const fs::path& file : old) {
+    fs::remove(file, error);
+    if (error) return CannotWrite(file.string(), error.message());
   }
   return absl::OkStatus();
 }
@@ -81,6 +98,8 @@ absl::Status ReplaceTextFile(const std::string& path, absl::string_view text) {
 
 absl::Status CheckCanWrite(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
+  const std::string other = NoRegularFile(path);
+  if (!other.empty()) return CannotWrite(path, other);
   std::error_code error;
   const bool is_there = std::filesystem::exists(path, error);
   std::FILE* const file = std::fopen(path.c_str(), "ae");
@@ -91,6 +110,8 @@ absl::Status CheckCanWrite(const std::string& path) {
 }
 
 absl::StatusOr<LineLog> LineLog::Create(const std::string& path) {
+  const std::string other = NoRegularFile(path);
+  if (!other.empty()) return CannotWrite(path, other);
   LineLog log;
   log.path_ = path;
   log.file_.reset(std::fopen(path.c_str(), "we"));

@@ -20,15 +20,16 @@ absl::Status CheckOutputDir(const std::string& dir, bool force);
 // Makes the folder and those around it. FailedPrecondition.
 absl::Status MakeFolder(const std::string& dir);
 
-// Makes the folder and those around it, and removes the models of an earlier
-// run, which must not be taken for this one's. FailedPrecondition.
+// Makes the folder and those around it, and removes all files of an earlier run
+// together, as none of them must be taken for this one's. FailedPrecondition.
 absl::Status CreateOutputDir(const std::string& dir);
 
 // Makes the folder of --dump-ir and those around it; "" is none.
 // FailedPrecondition.
 absl::Status CreateDumpDir(const std::string& dir);
 
-// FailedPrecondition "cannot write PATH: <reason>".
+// FailedPrecondition "cannot write PATH: <reason>", also of what is there and
+// no regular file.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
 // The same by an AtomicFile: who reads it finds the old text or the new.
@@ -38,7 +39,8 @@ absl::Status ReplaceTextFile(const std::string& path, absl::string_view text);
 // For what is written only at the end of a long run; "" is none.
 absl::Status CheckCanWrite(const std::string& path);
 
-// A text file that is complete up to the last line after every Append.
+// A text file that is complete up to the last line after every Append. Errors
+// as of WriteTextFile.
 class LineLog {
  public:
   static absl::StatusOr<LineLog> Create(const std::string& path);

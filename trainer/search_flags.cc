@@ -124,7 +124,8 @@ void AddSearchRun(Config& config, FlagSet& flags) {
   flags.Text("--out", "DIR", &config.out,
              "Save search.json, trials.csv, search.html and the best model, in "
              "best, there");
-  flags.Switch("--force", &config.force, "Overwrite what is in --out");
+  flags.Switch("--force", &config.force,
+               "Remove an earlier run from --out first");
   flags.Switch("--resume", &search.resume,
                "Go on with the search in --out; trials that ended are kept");
 }

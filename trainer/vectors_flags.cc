@@ -42,9 +42,11 @@ void AddVectors(Config& config, FlagSet& flags,
                "in sections gram... are syntactic");
   } else {
     const bool asks = config.verb == Verb::kAnalogy;
-    flags.Positional(words, asks ? "MODEL A B C" : "MODEL WORD...",
-                     absl::StrCat(model, asks ? "; A is to B as C is to what?"
-                                              : "; words of it"));
+    flags.Positional(
+        words, asks ? "MODEL A B C" : "MODEL WORD...",
+        absl::StrCat(
+            model, asks ? "; A is to B as C is to what?"
+                        : "; words of it, behind -- where one begins with -"));
     flags.Group("Output");
     config.top = asks ? 5 : 10;
     flags.Integer("--top", &config.top, 1, kMaxNeighbours,

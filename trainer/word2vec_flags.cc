@@ -90,7 +90,9 @@ void AddWord2vec(Config& config, FlagSet& flags,
   flags.Integer("--epochs", &config.epochs, 1, kMaxEpochs,
                 "Passes over the corpus");
   flags.Integer("--max-words", &word2vec.max_words, 0, kMaxWords,
-                "Stop after about so many words of the vocabulary; 0: never");
+                "Stop after so many words of the text and what is left of "
+                "each thread's block of 256 steps, or of 8 blocks with "
+                "--deterministic; 0: never");
   flags.Number("--lr", &word2vec.lr, FLT_MIN, FLT_MAX,
                "Learning rate at the start; it falls in a line");
   flags.Number("--min-lr", &word2vec.min_lr, 0, FLT_MAX,
@@ -106,7 +108,8 @@ void AddWord2vec(Config& config, FlagSet& flags,
              "graph.txt there");
   flags.Choice("--format", &word2vec.format,
                "vectors.bin, vectors.txt or vectors.safetensors");
-  flags.Switch("--force", &config.force, "Overwrite what is in --out");
+  flags.Switch("--force", &config.force,
+               "Remove an earlier run from --out first");
 }
 
 absl::Status SettleWord2vec(Config& config, const FlagSet& flags,

@@ -247,6 +247,21 @@ TEST_F(E2eCliTest, ATraceOrReportThatCannotBeWrittenStopsBeforeTraining) {
   }
 }
 
+TEST_F(E2eCliTest, AnOutputThatIsNoRegularFileIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  const std::vector<std::string> verbs[] = {{"--trace"},
+                                            {"--report"},
+                                            {"profile", "--trace"},
+                                            {"word2vec", "text", "--cache"}};
+  for (std::vector<std::string> args : verbs) {
+    args.emplace_back("pipe");
+    ExpectFailure(args, 6,
+                  "cannot write pipe: want a regular file, got a pipe");
+    args.back() = "/dev/full";
+    ExpectFailure(args, 6, "want a regular file, got a device");
+  }
+}
+
 TEST_F(E2eCliTest, AnOutputFolderWithFilesIsKeptWithoutForce) {
   Write("run/precious", "mine");
   ExpectFailure({"--data", "data", "--out", "run"}, 6, "--force");

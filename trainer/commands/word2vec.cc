@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -78,6 +79,31 @@ Json ConfigOf(const Config& config) {
   return json;
 }
 
+double WordsPerSecond(int64_t words, double seconds) {
+  return static_cast<double>(words) / std::max(seconds, 1e-9);
+}
+
+// "-" without a pair.
+std::string LossText(const TrainedCounts& counts) {
+  return counts.pairs == 0 ? "-"
+                           : absl::StrFormat("%.4f", counts.loss_per_pair());
+}
+
+// `words` of the text, which are the sum of the next three.
+Json CountsJson(int64_t words, const TrainedCounts& counts, double seconds) {
+  Json json;
+  json["words"] = words;
+  json["words_used"] = counts.used;
+  json["words_left_out"] = counts.words - counts.used;
+  json["words_not_in_vocabulary"] = words - counts.words;
+  json["pairs"] = counts.pairs;
+  json["loss"] = nullptr;
+  if (counts.pairs > 0) json["loss"] = counts.loss_per_pair();
+  json["seconds"] = seconds;
+  json["words_per_s"] = WordsPerSecond(words, seconds);
+  return json;
+}
+
 class Word2vecCommand {
  public:
   Word2vecCommand(const Config& config, Console& console)
@@ -94,15 +120,19 @@ class Word2vecCommand {
   absl::Status CheckFinite() const;
   absl::Status Save();
   absl::Status Explain(const absl::Status& status) const;
+  void PrintBeforeReading();
   void PrintPlan();
   void Report();
   std::string MemoryText() const;
   Json MemoryJson() const;
-  // Words of the text for those of the vocabulary.
-  double WordsOfText(int64_t words) const {
-    return static_cast<double>(words) *
-           static_cast<double>(corpus_.counts.tokens) /
+  // The trainer counts words of the vocabulary; all that is shown counts words
+  // of the text, those that are not in the vocabulary too.
+  double TextPerVocabulary() const {
+    return static_cast<double>(corpus_.counts.tokens) /
            static_cast<double>(corpus_.vocabulary.total());
+  }
+  int64_t WordsOfText(int64_t words) const {
+    return std::llround(TextPerVocabulary() * static_cast<double>(words));
   }
   std::string OutPath(const char* name) const {
     return (std::filesystem::path(config_.out) / name).string();
@@ -121,16 +151,19 @@ class Word2vecCommand {
   absl::Status log_status_;
   Json epochs_ = Json::array();
   TrainedCounts done_;
+  int64_t words_ = 0;   // of the text, that were done
   double seconds_ = 0;  // of training
 };
 
 absl::Status Word2vecCommand::Run() {
   if (!config_.out.empty()) {
     RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
-    // For a cache that is to be there.
-    RETURN_IF_ERROR(MakeFolder(config_.out));
   }
-  RETURN_IF_ERROR(CheckCanWrite(config_.word2vec.cache));
+  if (!config_.word2vec.cache.empty()) {
+    // Where the cache may be to lie.
+    if (!config_.out.empty()) RETURN_IF_ERROR(MakeFolder(config_.out));
+    RETURN_IF_ERROR(CheckCanWrite(config_.word2vec.cache));
+  }
   RETURN_IF_ERROR(Read());
   RETURN_IF_ERROR(Prepare());
   if (!config_.out.empty()) RETURN_IF_ERROR(CreateOutput());
@@ -147,6 +180,7 @@ absl::Status Word2vecCommand::Run() {
 
 absl::Status Word2vecCommand::Read() {
   const Word2vecConfig& word2vec = config_.word2vec;
+  PrintBeforeReading();
   CorpusOptions options;
   options.min_count = word2vec.min_count;
   options.max_vocab = word2vec.max_vocab;
@@ -176,9 +210,15 @@ absl::Status Word2vecCommand::Prepare() {
   // The tokens are there already.
   RETURN_IF_ERROR(
       CheckMemory("word2vec: the tables", memory_.total() - memory_.tokens));
-  ASSIGN_OR_RETURN(trainer_, Word2vecTrainer::Create(
-                                 config_.word2vec, corpus_, config_.epochs,
-                                 config_.seed, config_.compile));
+  Word2vecConfig word2vec = config_.word2vec;
+  if (word2vec.max_words > 0) {
+    word2vec.max_words = std::max<int64_t>(
+        1, std::llround(static_cast<double>(word2vec.max_words) /
+                        TextPerVocabulary()));
+  }
+  ASSIGN_OR_RETURN(trainer_,
+                   Word2vecTrainer::Create(word2vec, corpus_, config_.epochs,
+                                           config_.seed, config_.compile));
   if (config_.compile.threads > 1) {
     const absl::StatusOr<CoreLatency> latency =
         MeasureCoreLatency(config_.compile.threads, config_.compile.affinity);
@@ -204,18 +244,34 @@ absl::Status Word2vecCommand::Prepare() {
   return absl::OkStatus();
 }
 
+void Word2vecCommand::PrintBeforeReading() {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(config_.word2vec.corpus, error);
+  if (error) return;  // which reading explains
+  const std::string memory = absl::StrFormat(
+      "reading %.1f MiB: memory at most %.1f MiB for words, and some 60 bytes "
+      "for a different word and thread",
+      MiB(bytes), 4 * MiB(bytes));
+  if (config_.json) {
+    Console::Notice(memory);
+    return;
+  }
+  console_.Print(absl::StrCat("onestep ", Version(), "\n",
+                              FlagTable(ConfigOf(config_)), memory, "\n"));
+  console_.Flush();
+}
+
 void Word2vecCommand::PrintPlan() {
   const Vocabulary& vocabulary = corpus_.vocabulary;
   const CorpusCounts& counts = corpus_.counts;
   console_.Print(absl::StrFormat(
-      "onestep %s\n%s"
       "read %d words, %d different ones, in %d lines, %.1f MiB, in %.2f s%s\n"
       "kept %d of %d words, %d of %d different ones\n"
       "%s\n",
-      Version(), FlagTable(ConfigOf(config_)), counts.tokens, counts.words,
-      counts.lines, MiB(counts.bytes), read_seconds_,
-      corpus_.from_cache ? ", from the cache" : "", vocabulary.total(),
-      counts.tokens, vocabulary.size(), counts.words, MemoryText()));
+      counts.tokens, counts.words, counts.lines, MiB(counts.bytes),
+      read_seconds_, corpus_.from_cache ? ", from the cache" : "",
+      vocabulary.total(), counts.tokens, vocabulary.size(), counts.words,
+      MemoryText()));
   console_.Flush();
 }
 
@@ -251,11 +307,11 @@ absl::Status Word2vecCommand::RunEpochs() {
       if (done > 0) {
         const auto left = static_cast<int64_t>(seconds / done * (all - done));
         line_.Show(absl::StrFormat(
-            "epoch %d/%d  %.0f %%  %.2f M words/s  loss %.4f  lr %.5f  ETA "
+            "epoch %d/%d  %.0f %%  %.2f M words/s  loss %s  lr %.5f  ETA "
             "%d:%02d",
             epoch, config_.epochs, 100 * done / all,
-            1e-6 * WordsOfText(trainer_->run().words_done()) / seconds,
-            counts.loss_per_pair(), lr, left / 60, left % 60));
+            1e-6 * TextPerVocabulary() * done / seconds, LossText(counts), lr,
+            left / 60, left % 60));
       }
       return PendingSignal() == 0;
     };
@@ -289,20 +345,17 @@ absl::Status Word2vecCommand::CheckFinite() const {
 
 void Word2vecCommand::AfterEpoch(int64_t epoch, const TrainedCounts& counts,
                                  double seconds) {
+  const int64_t words = WordsOfText(counts.words);
+  words_ += words;
   Json json;
   json["epoch"] = epoch;
-  json["loss"] = counts.loss_per_pair();
   json["lr"] = AsWritten(trainer_->run().Rate());
-  json["seconds"] = seconds;
-  json["words_per_s"] = WordsOfText(counts.words) / seconds;
-  json["words"] = counts.words;
-  json["words_used"] = counts.used;
-  json["pairs"] = counts.pairs;
+  json.update(CountsJson(words, counts, seconds));
   epochs_.push_back(json);
   if (!config_.json) {
-    console_.Print(absl::StrFormat(
-        "%5d  %8.4f  %8.5f  %8.3f  %11.0f\n", epoch, counts.loss_per_pair(),
-        trainer_->run().Rate(), seconds, WordsOfText(counts.words) / seconds));
+    console_.Print(absl::StrFormat("%5d  %8s  %8.5f  %8.3f  %11.0f\n", epoch,
+                                   LossText(counts), trainer_->run().Rate(),
+                                   seconds, WordsPerSecond(words, seconds)));
     console_.Flush();
   }
   // The vectors are worth more than the log: the run goes on.
@@ -348,13 +401,18 @@ Json Word2vecCommand::MemoryJson() const {
 }
 
 void Word2vecCommand::Report() {
-  const double words = WordsOfText(done_.words);
+  if (done_.pairs == 0) {
+    Console::Notice(
+        "no word had another near it: the vectors are as they were drawn; want "
+        "a longer text, a lower --min-count or a higher --sample");
+  }
   if (!config_.json) {
     console_.Print(absl::StrFormat(
-        "%.0f words in %.3f s: %.0f words/s; %d used, %d left out by "
-        "--sample; loss %.4f of %d pairs\n",
-        words, seconds_, words / std::max(seconds_, 1e-9), done_.used,
-        done_.words - done_.used, done_.loss_per_pair(), done_.pairs));
+        "%d words of the text in %.3f s: %.0f words/s; %d used, %d left out by "
+        "--sample, %d not in the vocabulary; loss %s of %d pairs\n",
+        words_, seconds_, WordsPerSecond(words_, seconds_), done_.used,
+        done_.words - done_.used, words_ - done_.words, LossText(done_),
+        done_.pairs));
     if (memory_.hot_rows > 0) {
       console_.Print(absl::StrFormat(
           "threads worked with their own frequent rows for %.0f %% of the "
@@ -384,13 +442,8 @@ void Word2vecCommand::Report() {
   if (latency_) json["core_latency_ns"] = latency_->ns;
   json["epochs"] = epochs_;
   json["threads"] = config_.compile.threads;
-  json["words"] = words;
-  json["words_used"] = done_.used;
-  json["words_with_own_rows"] = trainer_->words_with_copies();
-  json["pairs"] = done_.pairs;
-  json["loss"] = done_.loss_per_pair();
-  json["seconds"] = seconds_;
-  json["words_per_s"] = words / std::max(seconds_, 1e-9);
+  json.update(CountsJson(words_, done_, seconds_));
+  json["words_with_own_rows"] = WordsOfText(trainer_->words_with_copies());
   console_.Print(absl::StrCat(Dump(json, 2), "\n"));
 }
 
@@ -398,8 +451,8 @@ absl::Status Word2vecCommand::Explain(const absl::Status& status) const {
   std::string message =
       absl::StrCat(PendingSignal() == SIGTERM ? "terminated by SIGTERM"
                                               : "interrupted by SIGINT",
-                   " after ", trainer_->run().words_done(), " of ",
-                   trainer_->run().words(), " words");
+                   " after ", words_, " of ",
+                   WordsOfText(trainer_->run().words()), " words of the text");
   if (!config_.out.empty()) {
     absl::StrAppend(&message, "; the vectors are in ", VectorsPath());
   }

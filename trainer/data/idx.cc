@@ -8,15 +8,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/status.h"
+#include "trainer/file_kind.h"
 
 namespace onestep {
 namespace {
@@ -41,14 +40,9 @@ class ByteSource {
   }
 
   absl::Status Open() {
-    // A pipe without a writer would hang the run.
-    std::error_code error;
-    const std::filesystem::file_status file =
-        std::filesystem::status(path_, error);
-    if (std::filesystem::exists(file) &&
-        !std::filesystem::is_regular_file(file)) {
-      return absl::NotFoundError(
-          absl::StrCat(path_, ": want a regular file, got another kind"));
+    const std::string other = NoRegularFile(path_);
+    if (!other.empty()) {
+      return absl::NotFoundError(absl::StrCat(path_, ": ", other));
     }
     file_.reset(std::fopen(path_.c_str(), "rb"));
     if (file_ == nullptr) return Unreadable();

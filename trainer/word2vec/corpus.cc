@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/affinity.h"
 #include "runtime/status.h"
 #include "runtime/team.h"
 #include "trainer/word2vec/corpus_cache.h"
+#include "trainer/word2vec/plain_text.h"
 #include "trainer/word2vec/tokenize.h"
 #include "trainer/word2vec/word_counter.h"
 
@@ -43,7 +43,7 @@ struct Slice {
 std::vector<Slice> Cut(const Mapping& text, int threads, int32_t* ids) {
   std::vector<Slice> slices(threads);
   const char* const end = text.data() + text.bytes();
-  const char* begin = text.data();
+  const char* begin = SkipByteOrderMark(text.text()).data();
   for (int t = 0; t < threads; ++t) {
     const char* const near = text.data() + text.bytes() / threads * (t + 1);
     slices[t].begin = begin;
@@ -155,24 +155,6 @@ void MergeWords(std::vector<Slice>* slices) {
   }
 }
 
-absl::Status CheckPlain(const std::string& path, const Mapping& text) {
-  constexpr struct {
-    absl::string_view magic, kind, unpack;
-  } kPacked[] = {{"\x1f\x8b", "gzip", "gunzip -k"},
-                 {"\xfd"
-                  "7zXZ",
-                  "xz", "unxz -k"},
-                 {"\x28\xb5\x2f\xfd", "zstd", "unzstd"}};
-  for (const auto& [magic, kind, unpack] : kPacked) {
-    if (absl::StartsWith({text.data(), static_cast<size_t>(text.bytes())},
-                         magic)) {
-      return absl::DataLossError(absl::StrCat(
-          path, ": want plain text, got ", kind, ": try ", unpack, " ", path));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status NothingKept(const std::string& path, const WordCounter& words,
                          int64_t min_count) {
   if (words.size() == 0) {
@@ -239,11 +221,11 @@ absl::StatusOr<Corpus> ReadCorpus(const std::string& path,
                                   const CorpusOptions& options) {
   CHECK(options.min_count >= 1 && options.max_vocab >= 0 &&
         options.threads >= 1);
-  const CorpusKey key = MakeCorpusKey(path, options);
   ASSIGN_OR_RETURN(Mapping text, Mapping::OfFile(path));
-  RETURN_IF_ERROR(CheckPlain(path, text));
+  RETURN_IF_ERROR(CheckUnpacked(path, text.text()));
   if (options.cache.empty()) return Read(path, std::move(text), options);
 
+  const CorpusKey key = MakeCorpusKey(path, text.text(), options);
   ASSIGN_OR_RETURN(CachedCorpus cached, ReadCorpusCache(options.cache, key));
   if (cached.corpus.has_value()) return *std::move(cached.corpus);
   ASSIGN_OR_RETURN(Corpus corpus, Read(path, std::move(text), options));

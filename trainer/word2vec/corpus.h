@@ -3,7 +3,8 @@
 //
 // A line is a sentence. Words are separated by space, \t, \n, \v, \f and \r;
 // all other bytes, NUL and those of UTF-8 too, belong to words and come out as
-// they went in. Lines and words may have any length: nothing is cut.
+// they went in; a byte order mark at the start is skipped. Lines and words may
+// have any length: nothing is cut.
 #ifndef ONESTEP_TRAINER_WORD2VEC_CORPUS_H_
 #define ONESTEP_TRAINER_WORD2VEC_CORPUS_H_
 
@@ -25,9 +26,9 @@ struct CorpusOptions {
   int64_t max_vocab = 0;
   int threads = 1;
   // "": none. Else the file that keeps the result for the next run. One of
-  // another text (told by size and time of change), of other options or
-  // damaged is replaced, which Corpus::notice says; a file of another kind is
-  // refused: FailedPrecondition.
+  // another text (told by size, times of change and a sample of its bytes), of
+  // other options or damaged is replaced, which Corpus::notice says; a file of
+  // another kind is refused: FailedPrecondition.
   std::string cache;
   // Called by the calling thread now and then with the bytes that are read.
   std::function<void(int64_t bytes, int64_t of)> progress;

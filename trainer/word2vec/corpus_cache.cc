@@ -2,7 +2,9 @@
 #include "trainer/word2vec/corpus_cache.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -18,7 +20,7 @@ namespace onestep {
 namespace {
 
 constexpr char kMagic[] = "onestep corpus ";
-constexpr char kVersion = '1';
+constexpr char kVersion = '2';
 
 // The file's beginning. The layout must not change within a version.
 struct Header {
@@ -31,7 +33,7 @@ struct Header {
   int64_t word_bytes;
   int64_t stream;  // tokens that are kept, and ends of lines
 };
-static_assert(sizeof(Header) == 112);
+static_assert(sizeof(Header) == 128);
 
 class Checksum {
  public:
@@ -50,6 +52,25 @@ class Checksum {
   }
   uint64_t value_ = 0;
 };
+
+// Of blocks from the first to the last at equal distances: of a small text, all
+// of it.
+uint64_t SampleOf(std::string_view text) {
+  if (text.empty()) return 0;
+  constexpr size_t kBlocks = 64, kBlockBytes = 4096;
+  const size_t last = text.size() - std::min(text.size(), kBlockBytes);
+  Checksum checksum;
+  for (size_t i = 0; i < kBlocks; ++i) {
+    const std::string_view block =
+        text.substr(last * i / (kBlocks - 1), kBlockBytes);
+    checksum.Add(block.data(), block.size());
+  }
+  return checksum.value();
+}
+
+int64_t Nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 // The parts behind the header, in the file's order.
 template <typename Visit>
@@ -77,14 +98,16 @@ bool Fits(const Header& header, int64_t file_bytes) {
 
 }  // namespace
 
-CorpusKey MakeCorpusKey(const std::string& text, const CorpusOptions& options) {
-  CorpusKey key = {.min_count = options.min_count,
+CorpusKey MakeCorpusKey(const std::string& path, std::string_view text,
+                        const CorpusOptions& options) {
+  CorpusKey key = {.text_bytes = static_cast<int64_t>(text.size()),
+                   .text_sample = SampleOf(text),
+                   .min_count = options.min_count,
                    .max_vocab = options.max_vocab};
   struct stat info;
-  if (stat(text.c_str(), &info) == 0) {
-    key.text_bytes = info.st_size;
-    key.text_changed_ns =
-        int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  if (stat(path.c_str(), &info) == 0) {
+    key.text_mtime_ns = Nanoseconds(info.st_mtim);
+    key.text_ctime_ns = Nanoseconds(info.st_ctim);
   }
   return key;
 }

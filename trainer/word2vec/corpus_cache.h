@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,16 +19,19 @@ namespace onestep {
 // All that the result depends on.
 struct CorpusKey {
   int64_t text_bytes = 0;
-  int64_t text_changed_ns = 0;  // since 1970
+  int64_t text_mtime_ns = 0;  // since 1970
+  int64_t text_ctime_ns = 0;  // which nobody can set back
+  uint64_t text_sample = 0;   // checksum of blocks all over it
   int64_t min_count = 0;
   int64_t max_vocab = 0;
 
   bool operator==(const CorpusKey&) const = default;
 };
 
-// As the text is now. A change while it is read makes the cache another
+// As the file is now. A change while it is read makes the cache another
 // text's.
-CorpusKey MakeCorpusKey(const std::string& text, const CorpusOptions& options);
+CorpusKey MakeCorpusKey(const std::string& path, std::string_view text,
+                        const CorpusOptions& options);
 
 struct CachedCorpus {
   std::optional<Corpus> corpus;  // none: to be read from the text and written

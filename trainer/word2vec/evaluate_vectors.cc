@@ -15,6 +15,7 @@
 #include "runtime/status.h"
 #include "trainer/numbers.h"
 #include "trainer/word2vec/mapping.h"
+#include "trainer/word2vec/plain_text.h"
 
 namespace onestep {
 namespace {
@@ -32,7 +33,9 @@ std::string_view AsStd(absl::string_view text) {
 template <typename Take>
 absl::Status ForEachLine(const std::string& path, const Take& take) {
   ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(path));
-  const absl::string_view text(file.data(), file.bytes());
+  RETURN_IF_ERROR(CheckUnpacked(path, file.text()));
+  const std::string_view plain = SkipByteOrderMark(file.text());
+  const absl::string_view text(plain.data(), plain.size());
   int64_t number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;

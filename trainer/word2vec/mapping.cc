@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "trainer/file_kind.h"
 
 namespace onestep {
 namespace {
@@ -27,12 +28,10 @@ absl::StatusOr<Mapping> Mapping::OfFile(const std::string& path) {
   const auto unreadable = [&path](absl::string_view reason) {
     return absl::NotFoundError(absl::StrCat(path, ": ", reason));
   };
-  // A pipe without a writer would hang when it is opened.
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return unreadable("want a regular file, got another kind");
-  }
+  const std::string other = NoRegularFile(path);
+  if (!other.empty()) return unreadable(other);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info;
   void* data = nullptr;
   if (fd < 0 || fstat(fd, &info) != 0) data = MAP_FAILED;
   if (data == nullptr && info.st_size > 0) {

@@ -19,8 +19,10 @@
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/checkpoint.h"
+#include "trainer/finite.h"
 #include "trainer/numbers.h"
 #include "trainer/word2vec/mapping.h"
+#include "trainer/word2vec/plain_text.h"
 #include "trainer/word2vec/vectors_text.h"
 
 static_assert(std::endian::native == std::endian::little,
@@ -288,13 +290,22 @@ absl::StatusOr<WordVectors> ReadVectors(const std::string& path, int threads) {
   ASSIGN_OR_RETURN(const std::string name, FileOf(path));
   ASSIGN_OR_RETURN(const Mapping file, Mapping::OfFile(name));
   const bool ours = IsSafetensors(file.text());
+  if (!ours) RETURN_IF_ERROR(CheckUnpacked(name, file.text()));
   absl::StatusOr<WordVectors> vectors =
-      ours ? ReadSafetensors(name) : ParseTextOrBinary(file.text(), threads);
+      ours ? ReadSafetensors(name)
+           : ParseTextOrBinary(SkipByteOrderMark(file.text()), threads);
   if (!vectors.ok() && !ours) {
     return absl::Status(vectors.status().code(),
                         absl::StrCat(name, ": ", vectors.status().message()));
   }
-  if (vectors.ok()) vectors->path = name;
+  if (!vectors.ok()) return vectors;
+  vectors->path = name;
+  for (int64_t i = 0; i < vectors->size(); ++i) {
+    if (AllFinite(vectors->row(i), vectors->dim)) continue;
+    return absl::DataLossError(
+        absl::StrCat(name, ": want finite values, got others for ",
+                     Show(vectors->words[i])));
+  }
   return vectors;
 }
 

@@ -26,6 +26,7 @@ namespace onestep {
 inline constexpr char kVectorsFile[] = "vectors.bin";
 inline constexpr char kVectorsTextFile[] = "vectors.txt";
 inline constexpr char kVectorsTensorFile[] = "vectors.safetensors";
+inline constexpr char kVocabularyFile[] = "vectors.vocab";  // beside each
 
 // Each replaces `path` in one step: who reads it finds the old file or the
 // new. FailedPrecondition "cannot write PATH: <reason>"; InvalidArgument names
@@ -48,8 +49,9 @@ std::string VocabularyPath(const std::string& path);
 // Reads any of the four, told apart by what is in them, on `threads` threads.
 // `path` is a file, or a folder with one of the names above. A word that comes
 // again is left out, and counted. NotFound: there is no such file;
-// InvalidArgument: the folder has two; DataLoss names file and row or line and
-// what was wanted; ResourceExhausted.
+// InvalidArgument: the folder has two; DataLoss names file and row, line or
+// word and what was wanted, also of values that are not finite;
+// ResourceExhausted.
 absl::StatusOr<WordVectors> ReadVectors(const std::string& path, int threads);
 
 }  // namespace onestep

@@ -15,7 +15,7 @@ namespace onestep {
 
 // Words and vectors that lie in somebody else's memory, such as the first
 // `size` rows of a padded table in training: what is written to a file.
-// Any value is a value, also one that is not finite.
+// Any value is written, also one that is not finite, which reading refuses.
 struct VectorsView {
   int64_t size = 0;
   int64_t dim = 0;

@@ -18,6 +18,7 @@
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/data/random.h"
+#include "trainer/word2vec/corpus_cache.h"
 #include "trainer/word2vec/tokenize.h"
 
 namespace onestep {
@@ -328,14 +329,15 @@ TEST_F(CorpusTest, RefusesWhatIsNoText) {
       ReadCorpus("/nowhere/text", {}),
       StatusIs(StatusCode::kNotFound,
                "/nowhere/text: cannot read: No such file or directory"));
-  EXPECT_THAT(
-      ReadCorpus(folder_.path(), {}),
-      StatusIs(StatusCode::kNotFound,
-               folder_.path() + ": want a regular file, got another kind"));
+  EXPECT_THAT(ReadCorpus(folder_.path(), {}),
+              StatusIs(StatusCode::kNotFound,
+                       folder_.path() + ": want a regular file, got a folder"));
   const std::string pipe = folder_.path() + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(ReadCorpus(pipe, {}),
-              StatusIs(StatusCode::kNotFound, HasSubstr("regular file")));
+              StatusIs(StatusCode::kNotFound, HasSubstr("got a pipe")));
+  EXPECT_THAT(ReadCorpus("/dev/null", {}),
+              StatusIs(StatusCode::kNotFound, HasSubstr("got a device")));
   EXPECT_THAT(Error(""), StatusIs(StatusCode::kDataLoss, HasSubstr("words")));
   EXPECT_THAT(Error("\n \r\n"),
               StatusIs(StatusCode::kDataLoss, HasSubstr("words")));
@@ -348,11 +350,27 @@ TEST_F(CorpusTest, SaysHowOftenTheMostFrequentWordOccurs) {
                                "got 3 words with at most 2"));
 }
 
+TEST_F(CorpusTest, AByteOrderMarkAtTheStartIsNoWord) {
+  for (const int threads : {1, 3}) {
+    ASSERT_OK_AND_ASSIGN(const Corpus corpus, Read("\xef\xbb\xbf"
+                                                   "a a \xef\xbb\xbf"
+                                                   "b",
+                                                   1, threads));
+    EXPECT_THAT(WordsOf(corpus),
+                ElementsAre(std::pair("a", 2), std::pair("\xef\xbb\xbf"
+                                                         "b",
+                                                         1)));
+  }
+  EXPECT_THAT(Error("\xef\xbb\xbf"),
+              StatusIs(StatusCode::kDataLoss, HasSubstr("a file without")));
+}
+
 TEST_F(CorpusTest, SaysHowToUnpackWhatIsPacked) {
   EXPECT_THAT(
       Error("\x1f\x8b\x08 packed"),
-      StatusIs(StatusCode::kDataLoss,
-               path_ + ": want plain text, got gzip: try gunzip -k " + path_));
+      StatusIs(
+          StatusCode::kDataLoss,
+          path_ + ": want an unpacked file, got gzip: try gunzip -k " + path_));
   EXPECT_THAT(Error("\xfd"
                     "7zXZ"),
               StatusIs(StatusCode::kDataLoss, HasSubstr("try unxz -k")));
@@ -417,6 +435,27 @@ TEST_F(CorpusCacheTest, IsReplacedForAnotherTextOrOtherOptions) {
   options_.threads = 2;
   ASSERT_OK_AND_ASSIGN(const Corpus same, Read());
   EXPECT_TRUE(same.from_cache);
+}
+
+TEST_F(CorpusCacheTest, IsNotThatOfAnotherTextOfEqualSizeAndTime) {
+  const auto time = std::filesystem::last_write_time(path_);
+  ASSERT_OK(Read());
+  Write("c d c\nlonger-than-eight-bytes c\n");
+  std::filesystem::last_write_time(path_, time);
+  ExpectReplaced("of another text or other options");
+}
+
+// Two texts may be of one moment.
+TEST_F(CorpusCacheTest, SamplesTheTextAllOver) {
+  const std::string text(1 << 20, ' ');
+  const CorpusKey key = MakeCorpusKey("none", text, options_);
+  EXPECT_EQ(MakeCorpusKey("none", text, options_), key);
+  constexpr size_t kPart = 32 << 10;
+  for (size_t i = 0; i < text.size(); i += kPart) {
+    std::string other = text;
+    other.replace(i, kPart, kPart, 'x');
+    EXPECT_NE(MakeCorpusKey("none", other, options_), key) << i;
+  }
 }
 
 TEST_F(CorpusCacheTest, IsReplacedWhenItIsDamaged) {

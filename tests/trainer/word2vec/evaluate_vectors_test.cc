@@ -109,7 +109,7 @@ TEST_F(VectorsEvaluatorTest, ScoresQuestionsBySection) {
   ASSERT_OK_AND_ASSIGN(const VectorsEvaluator evaluator, Make(space_));
   ASSERT_OK_AND_ASSIGN(
       const std::vector<QuestionScores> sections,
-      evaluator.ScoreQuestions(Write(": family\n"
+      evaluator.ScoreQuestions(Write("\xef\xbb\xbf: family\n"
                                      "man king woman queen\n"
                                      "Man KING Woman Queen\n"
                                      "man king woman apple\n"

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <bit>
+#include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <iterator>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/data/random.h"
@@ -30,11 +32,11 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // As gensim 4.4.0 writes these three words, whose values are hard.
 constexpr char kText[] =
-    "3 3\nthe 0.1 -2.5e-10 1e+20\nna\xc3\xafve nan inf -inf\n"
+    "3 3\nthe 0.1 -2.5e-10 1e+20\nna\xc3\xafve 3.4028235e+38 2.0 -1.0\n"
     "x 0.33333334 1e-45 -0.0\n";
 const std::string kBinary(
     "3 3\nthe \xcd\xcc\xcc\x3d\x5f\x70\x89\xaf\xec\x78\xad\x60na\xc3\xafve "
-    "\x00\x00\xc0\x7f\x00\x00\x80\x7f\x00\x00\x80\xffx \xab\xaa\xaa\x3e\x01\x00"
+    "\xff\xff\x7f\x7f\x00\x00\x00\x40\x00\x00\x80\xbfx \xab\xaa\xaa\x3e\x01\x00"
     "\x00\x00\x00\x00\x00\x80",
     53);
 
@@ -57,7 +59,7 @@ struct Table {
   }
 };
 
-// Words "0", "1", ... with values of any bits.
+// Words "0", "1", ... with finite values of any bits.
 Table AnyTable(int64_t size, int64_t dim, int64_t stride) {
   Table table;
   table.dim = dim;
@@ -69,8 +71,7 @@ Table AnyTable(int64_t size, int64_t dim, int64_t stride) {
     for (int64_t j = 0; j < stride; ++j) {
       float value =
           std::bit_cast<float>(static_cast<uint32_t>(random.Next() >> 32));
-      // A text has no payload of a NaN.
-      if (std::isnan(value)) value = 0;
+      if (!std::isfinite(value)) value = 0;
       table.rows.push_back(value);
     }
   }
@@ -135,9 +136,7 @@ void ExpectSame(const WordVectors& vectors, const Table& table) {
 void ExpectGolden(const WordVectors& vectors) {
   EXPECT_THAT(WordsOf(vectors), ElementsAre("the", "na\xc3\xafve", "x"));
   EXPECT_THAT(RowOf(vectors, 0), ElementsAre(0.1f, -2.5e-10f, 1e20f));
-  EXPECT_TRUE(std::isnan(vectors.row(1)[0]));
-  EXPECT_EQ(vectors.row(1)[1], kInf);
-  EXPECT_EQ(vectors.row(1)[2], -kInf);
+  EXPECT_THAT(RowOf(vectors, 1), ElementsAre(FLT_MAX, 2.0f, -1.0f));
   EXPECT_THAT(RowOf(vectors, 2),
               ElementsAre(1.0f / 3, std::bit_cast<float>(1), -0.0f));
   EXPECT_TRUE(std::signbit(vectors.row(2)[2]));
@@ -169,7 +168,7 @@ TEST_F(VectorsFileTest, WritesTheShortestDecimals) {
   ASSERT_OK_AND_ASSIGN(const WordVectors vectors, Parse(kText));
   ASSERT_OK(WriteVectorsText(Path("v.txt"), vectors.View(), 2));
   EXPECT_EQ(Read("v.txt"),
-            "3 3\nthe 0.1 -2.5e-10 1e+20\nna\xc3\xafve nan inf -inf\n"
+            "3 3\nthe 0.1 -2.5e-10 1e+20\nna\xc3\xafve 3.4028235e+38 2 -1\n"
             "x 0.33333334 1e-45 -0\n");
 }
 
@@ -251,10 +250,41 @@ TEST_F(VectorsFileTest, ReadsTheTextsOfOthers) {
   }
 }
 
-TEST_F(VectorsFileTest, ValuesBeyondAFloatAreTheNearest) {
+TEST_F(VectorsFileTest, ValuesBelowAFloatAreTheNearest) {
   ASSERT_OK_AND_ASSIGN(const WordVectors vectors,
-                       Parse("1 4\na 1e-60 -1e60 1e39 3e-46\n"));
-  EXPECT_THAT(RowOf(vectors, 0), ElementsAre(0.0f, -kInf, kInf, 0.0f));
+                       Parse("1 2\na 1e-60 3e-46\n"));
+  EXPECT_THAT(RowOf(vectors, 0), ElementsAre(0.0f, 0.0f));
+}
+
+TEST_F(VectorsFileTest, ValuesThatAreNotFiniteAreRefusedByWord) {
+  const std::string refused = "want finite values, got others for 'b'";
+  for (const char* value : {"nan", "-inf", "1e39"}) {
+    ExpectCorrupt(absl::StrCat("2 2\na 0.1 0.2\nb 0.3 ", value, "\n"), refused);
+  }
+  Table table{{"a", "b"}, {}, 1, 1, {1, kInf}};
+  ASSERT_OK(WriteVectorsBinary(Path("v.bin"), table.View()));
+  table.rows[1] = std::nanf("");
+  WriteTensors(Path("v.safetensors"), table);
+  for (const char* name : {"v.bin", "v.safetensors"}) {
+    EXPECT_THAT(ReadVectors(Path(name), 1),
+                StatusIs(StatusCode::kDataLoss,
+                         HasSubstr(absl::StrCat(name, ": ", refused))));
+  }
+}
+
+TEST_F(VectorsFileTest, AByteOrderMarkIsNoPartOfTheFirstWord) {
+  for (const char* text : {"\xef\xbb\xbf"
+                           "1 1\na 1\n",
+                           "\xef\xbb\xbf"
+                           "a 1\n"}) {
+    ASSERT_OK_AND_ASSIGN(const WordVectors vectors, Parse(text));
+    EXPECT_THAT(WordsOf(vectors), ElementsAre("a"));
+  }
+}
+
+TEST_F(VectorsFileTest, SaysHowToUnpackWhatIsPacked) {
+  ExpectCorrupt("\x1f\x8b\x08 packed",
+                "want an unpacked file, got gzip: try gunzip -k ");
 }
 
 TEST_F(VectorsFileTest, TellsATextWhoseValuesTakeFourBytes) {
@@ -373,9 +403,9 @@ TEST_F(VectorsFileTest, AMissingFileAndAPipeAreNotFound) {
   EXPECT_THAT(ReadVectors(Path("none"), 1),
               StatusIs(StatusCode::kNotFound, HasSubstr("none: cannot read")));
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(
-      ReadVectors(Path("pipe"), 1),
-      StatusIs(StatusCode::kNotFound, HasSubstr("pipe: want a regular file")));
+  EXPECT_THAT(ReadVectors(Path("pipe"), 1),
+              StatusIs(StatusCode::kNotFound,
+                       HasSubstr("pipe: want a regular file, got a pipe")));
 }
 
 TEST_F(VectorsFileTest, AFailedWriteLeavesTheOldFile) {

@@ -46,6 +46,16 @@ TEST_F(VectorsVerbsTest, NearestAsJson) {
   EXPECT_NEAR(nearest[0]["cosine"], 0.70710678, 1e-6);
 }
 
+TEST_F(VectorsVerbsTest, WordsBehindTheSeparatorMayBeginWithADash) {
+  Write("dash", "--top 1 1\n-- 1 1\n-king 0 1\n");
+  const CliResult result =
+      Run({"nearest", "dash", "--top", "1", "--", "-king", "--top", "--"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "-king\n   0.7071  --top\n\n--top\n   1.0000  --\n\n"
+            "--\n   1.0000  --top\n");
+}
+
 TEST_F(VectorsVerbsTest, AnalogyAnswers) {
   const CliResult text =
       Run({"analogy", "v.txt", "man", "king", "woman", "--top", "1"});
@@ -103,6 +113,12 @@ TEST_F(VectorsVerbsTest, WhatIsMissingIsSaid) {
   refused({"nearest"}, 2, "nearest: want a MODEL file, got none");
   refused({"nearest", "v.txt"}, 2,
           "nearest: want MODEL and WORDs, got no word");
+  refused({"nearest", "v.txt", "--"}, 2,
+          "nearest: want MODEL and WORDs, got no word");
+  refused({"nearest", "v.txt", "-king"}, 2,
+          "unknown flag '-king' of nearest; the nearest is --top; words go "
+          "behind --");
+  refused({"info", "--", "-x"}, 2, "want flags after info, got '-x'");
   refused({"nearest", "v.txt", "kong"}, 2,
           "want words of v.txt, got 'kong'; the nearest are 'king', ");
   refused({"nearest", "none", "king"}, 3, "none: cannot read: ");

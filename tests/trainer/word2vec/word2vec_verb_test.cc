@@ -32,10 +32,13 @@ class Word2vecVerbTest : public CliTest {
 TEST_F(Word2vecVerbTest, TrainsAndSavesVectorsThatTheOtherVerbsRead) {
   const CliResult result = Train({"--epochs", "3", "--out", "o"});
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("read 30"), HasSubstr("kept "),
-                                HasSubstr("memory: tables "),
-                                HasSubstr("left out by --sample; loss "),
-                                HasSubstr("vectors: o/vectors.bin")));
+  EXPECT_THAT(
+      result.out,
+      AllOf(
+          HasSubstr("read 30"), HasSubstr("kept "),
+          HasSubstr("memory: tables "),
+          HasSubstr(" left out by --sample, 918 not in the vocabulary; loss "),
+          HasSubstr("vectors: o/vectors.bin")));
   EXPECT_THAT(Read("o/graph.txt"), HasSubstr("sgns_window"));
   EXPECT_EQ(json::parse(Read("o/config.json"))["size"], 16);
   const CliResult nearest = Run({"nearest", "o", "w0_0", "--json"});
@@ -44,9 +47,60 @@ TEST_F(Word2vecVerbTest, TrainsAndSavesVectorsThatTheOtherVerbsRead) {
   const std::string vocabulary = Read("o/vectors.vocab");
   EXPECT_THAT(vocabulary.substr(0, vocabulary.find('\n')), HasSubstr(" "));
   EXPECT_EQ(Train({"--out", "o"}).code, 6);
+  Write("o/vectors.txt.tmp.9", "a draft");
   EXPECT_EQ(Train({"--out", "o", "--force", "--format", "text"}).code, 0);
   EXPECT_FALSE(Exists("o/vectors.bin"));
+  EXPECT_FALSE(Exists("o/vectors.txt.tmp.9"));
   EXPECT_EQ(Run({"nearest", "o", "w0_0"}).code, 0);
+}
+
+TEST_F(Word2vecVerbTest, NoVocabularyIsLeftBesideARunThatDiverged) {
+  ASSERT_EQ(Train({"--out", "o"}).code, 0);
+  EXPECT_EQ(Train({"--out", "o", "--force", "--lr", "3e38"}).code, 4);
+  EXPECT_TRUE(Exists("o/config.json"));
+  EXPECT_FALSE(Exists("o/vectors.bin"));
+  EXPECT_FALSE(Exists("o/vectors.vocab"));
+}
+
+TEST_F(Word2vecVerbTest, ARefusedTextLeavesNoFolder) {
+  EXPECT_EQ(Train({"--min-count", "100000", "--out", "o"}).code, 3);
+  EXPECT_FALSE(Exists("o"));
+}
+
+TEST_F(Word2vecVerbTest, WordsAreThoseOfTheTextAndTheirPartsAddUp) {
+  const CliResult result = Train({"--epochs", "2", "--max-vocab", "50",
+                                  "--threads", "1", "--json", "--out", "o"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json run = json::parse(result.out);
+  const auto check = [&](const json& part, int64_t epochs) {
+    ASSERT_TRUE(part["words"].is_number_integer());
+    const int64_t words = part["words"];
+    EXPECT_EQ(words, epochs * run["counts"]["words"].get<int64_t>());
+    EXPECT_EQ(part["words_not_in_vocabulary"],
+              words - epochs * run["counts"]["words_kept"].get<int64_t>());
+    EXPECT_GT(part["words_not_in_vocabulary"], 0);
+    EXPECT_EQ(part["words_used"].get<int64_t>() +
+                  part["words_left_out"].get<int64_t>() +
+                  part["words_not_in_vocabulary"].get<int64_t>(),
+              words);
+    EXPECT_DOUBLE_EQ(part["words_per_s"], static_cast<double>(words) /
+                                              part["seconds"].get<double>());
+  };
+  check(run, 2);
+  check(run["epochs"][1], 1);
+  const std::string log = Read("o/log.jsonl");
+  check(json::parse(log.substr(0, log.find('\n'))), 1);
+}
+
+TEST_F(Word2vecVerbTest, WithoutAPairThereIsANoticeAndNoLoss) {
+  Write("lonely", "hello\n");
+  const CliResult text = Run({"word2vec", "lonely", "--min-count", "1"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.err, HasSubstr("no word had another near it"));
+  EXPECT_THAT(text.out, HasSubstr("; loss - of 0 pairs"));
+  const CliResult result =
+      Run({"word2vec", "lonely", "--min-count", "1", "--json"});
+  EXPECT_EQ(json::parse(result.out)["loss"], nullptr);
 }
 
 TEST_F(Word2vecVerbTest, SaysWhatItDidAsJson) {
@@ -117,7 +171,7 @@ TEST_F(Word2vecVerbTest, AnInterruptSavesTheVectors) {
       {"word2vec", "text", "--size", "16", "--epochs", "100000", "--out", "o"});
   EXPECT_EQ(result.code, 130);
   EXPECT_THAT(result.err, HasSubstr("; the vectors are in o/vectors.bin"));
-  EXPECT_THAT(result.out, testing::Not(HasSubstr("\n0 words in ")));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("\n0 words of ")));
   EXPECT_EQ(Run({"nearest", "o", "w0_0"}).code, 0);
 }
 
