@@ -26,7 +26,7 @@ class FarByLoads {
   }
 
  private:
-  static constexpr double kLeastNs = 15, kMostNs = 1000;
+  static constexpr double kLeastNs = 10, kMostNs = 1000;
   // Between the two figures above; apart, so that it does not flicker.
   static constexpr double kNearNs = 50, kFarNs = 70;
   static constexpr double kWeight = 8;

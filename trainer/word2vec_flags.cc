@@ -101,7 +101,8 @@ void AddWord2vec(Config& config, FlagSet& flags,
                "The same bits for any number of threads; slower");
   flags.Integer("--hot-rows", &word2vec.hot_rows, -1, 1 << 20,
                 "The most frequent words of which each thread has a copy; -1: "
-                "2048 while cores are far apart, else none");
+                "2048 while cores are far apart and threads 4 at most, else "
+                "none");
   flags.Group("Output");
   flags.Text("--out", "DIR", &config.out,
              "Save the vectors, vectors.vocab, config.json, log.jsonl and "

@@ -2,6 +2,7 @@
 #include "trainer/word2vec/embedding_tables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/status.h"
@@ -57,9 +58,11 @@ RowMap EmbeddingTables::MapOf(int thread) const {
   return map;
 }
 
-HotRows::HotRows(EmbeddingTables& tables, int thread, std::mutex& mutex,
+HotRows::HotRows(EmbeddingTables& tables, int thread,
+                 std::span<const MergeGroup> groups, std::mutex& mutex,
                  Buffer base)
     : tables_(&tables), mutex_(&mutex), base_(std::move(base)) {
+  for (const MergeGroup& group : groups) turns_.push_back({group});
   const RowMap map = tables.MapOf(thread);
   const int64_t stride = tables.sizes().stride();
   in_ = tables.in() + map.in_base * stride;
@@ -77,10 +80,11 @@ void HotRows::Take() {
 }
 
 absl::StatusOr<HotRows> HotRows::Create(EmbeddingTables& tables, int thread,
+                                        std::span<const MergeGroup> groups,
                                         std::mutex& mutex) {
   const TableSizes& sizes = tables.sizes();
   ASSIGN_OR_RETURN(Buffer base, Buffer::Create(8 * sizes.stride() * sizes.hot));
-  return HotRows(tables, thread, mutex, std::move(base));
+  return HotRows(tables, thread, groups, mutex, std::move(base));
 }
 
 // REQUIRES: the mutex is held.
@@ -93,16 +97,28 @@ void HotRows::MergeRange(int64_t begin, int64_t rows) {
         n);
 }
 
-bool HotRows::MergeSome(int64_t rows) {
-  if (!mutex_->try_lock()) return false;
-  const int64_t hot = tables_->sizes().hot;
-  rows = std::min(rows, hot);
-  const int64_t first = std::min(rows, hot - next_);
-  MergeRange(next_, first);
-  MergeRange(0, rows - first);
-  next_ = (next_ + rows) % hot;
-  mutex_->unlock();
-  return true;
+void HotRows::MergeDue(int64_t windows) {
+  bool late = false;
+  for (Turn& turn : turns_) {
+    const auto rows = static_cast<double>(turn.group.rows);
+    turn.due += static_cast<double>(windows) * rows / turn.group.windows;
+    late |= turn.due >= 2 * rows;
+  }
+  std::unique_lock<std::mutex> lock(*mutex_, std::defer_lock);
+  if (late) {
+    lock.lock();
+  } else if (!lock.try_lock()) {
+    return;
+  }
+  for (Turn& turn : turns_) {
+    const auto& [begin, rows, unused] = turn.group;
+    const int64_t due = std::min(rows, static_cast<int64_t>(turn.due));
+    const int64_t first = std::min(due, rows - turn.next);
+    MergeRange(begin + turn.next, first);
+    MergeRange(begin, due - first);
+    turn.next = (turn.next + due) % rows;
+    turn.due -= std::floor(turn.due);
+  }
 }
 
 void HotRows::MergeAll() {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/buffer.h"
@@ -48,33 +50,49 @@ class EmbeddingTables {
   Buffer in_, out_;
 };
 
+// Rows that follow each other, of both tables, and in how many windows of a
+// thread each is merged once.
+struct MergeGroup {
+  int64_t begin, rows;
+  double windows;
+};
+
 // A thread's copies of the hot rows. A merge adds to the shared row what the
 // thread added to its copy since the last one, and copies the sum, in which
 // there is what the others added. After MergeAll and until Take the copies are
 // not in use.
 class HotRows {
  public:
+  // The groups are those of all hot rows.
   // REQUIRES: `tables` and `mutex`, one for all threads, outlive it.
   static absl::StatusOr<HotRows> Create(EmbeddingTables& tables, int thread,
+                                        std::span<const MergeGroup> groups,
                                         std::mutex& mutex);
 
   // Copies the shared rows as they are now.
   void Take();
-  // The next `rows` rows of both tables, in turn. False: another thread is
-  // merging, and nothing was done.
-  bool MergeSome(int64_t rows);
+  // Of each group the rows whose turn it is after so many more windows. While
+  // another thread merges they are put off, but by no more than a turn.
+  void MergeDue(int64_t windows);
   // All of them.
   void MergeAll();
 
  private:
-  HotRows(EmbeddingTables& tables, int thread, std::mutex& mutex, Buffer base);
+  struct Turn {
+    MergeGroup group;
+    int64_t next = 0;  // row of the group
+    double due = 0;    // rows
+  };
+
+  HotRows(EmbeddingTables& tables, int thread,
+          std::span<const MergeGroup> groups, std::mutex& mutex, Buffer base);
   void MergeRange(int64_t begin, int64_t rows);
 
   EmbeddingTables* tables_;
   std::mutex* mutex_;
   float *in_, *out_;  // the copies
   Buffer base_;       // of in's, then of out's
-  int64_t next_ = 0;
+  std::vector<Turn> turns_;
 };
 
 }  // namespace onestep

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "runtime/status.h"
+#include "trainer/word2vec/row_visits.h"
 
 namespace onestep {
 namespace {
 
-// Steps of a shard and round, at most: some thousand of all together, within
-// which no shard sees what the others do.
-constexpr int64_t kSteps = 256;
+// Steps of a shard and round, at most: longer rounds are not faster.
+constexpr int64_t kMostSteps = 256;
 
 constexpr uint64_t kShardStream = uint64_t{7} << 32;  // see random.h
 
@@ -54,35 +54,43 @@ void AddRows(const float* added, const std::vector<int32_t>& ids,
 
 }  // namespace
 
-Shards::Capacity::Capacity(const SamplerSource& source, const TableSizes& sizes)
-    : steps(std::max(kSteps, source.steps_of_window())),
+Shards::Capacity::Capacity(const SamplerSource& source, const TableSizes& sizes,
+                           int64_t block_steps)
+    : steps(block_steps),
       in(std::min(sizes.words, steps * source.contexts())),
       out(std::min(sizes.outputs, steps * source.outputs())) {}
 
 int64_t Shards::Bytes(const SamplerSource& source, const TableSizes& sizes,
                       int threads) {
-  const Capacity capacity(source, sizes);
-  return kShards * (capacity.in + capacity.out) * 4 * (sizes.stride() + 1) +
+  const int64_t steps = std::max(kMostSteps, source.steps_of_window());
+  const Capacity capacity(source, sizes, steps);
+  return kShards *
+             ((capacity.in + capacity.out) * 4 * (sizes.stride() + 1) +
+              StepBlock::Bytes(steps, source.contexts(), source.outputs())) +
          4 * threads * std::max(sizes.words, sizes.outputs);
 }
 
 absl::StatusOr<Shards> Shards::Create(const SamplerSource& source,
                                       EmbeddingTables& tables, int threads) {
-  Shards shards(source, tables);
   const TableSizes& sizes = tables.sizes();
-  const Capacity capacity(source, sizes);
+  const Capacity capacity(source, sizes,
+                          StepsUnseen(source, kShards - 1, kMostSteps));
+  const int64_t in = capacity.in * sizes.stride();
+  const int64_t out = capacity.out * sizes.stride();
+  ASSIGN_OR_RETURN(Buffer rows, Buffer::Create(4 * kShards * (in + out)));
+  Shards shards(capacity, tables, std::move(rows));
+  float* next = shards.rows_.as<float>();
   for (int s = 0; s < kShards; ++s) {
     Shard shard(source, capacity.steps);
-    ASSIGN_OR_RETURN(shard.in.rows,
-                     Buffer::Create(4 * sizes.stride() * capacity.in));
-    ASSIGN_OR_RETURN(shard.out.rows,
-                     Buffer::Create(4 * sizes.stride() * capacity.out));
+    shard.in.rows = next;
+    shard.out.rows = next + in;
+    next += in + out;
     shard.in.ids.reserve(capacity.in);
     shard.out.ids.reserve(capacity.out);
     shards.shards_.push_back(std::move(shard));
   }
-  const int64_t rows = std::max(sizes.words, sizes.outputs);
-  shards.places_.assign(threads, std::vector<int32_t>(rows, -1));
+  const int64_t rows_of_table = std::max(sizes.words, sizes.outputs);
+  shards.places_.assign(threads, std::vector<int32_t>(rows_of_table, -1));
   return shards;
 }
 
@@ -98,16 +106,15 @@ void Shards::RunBlock(Shard& shard, float lr, std::vector<int32_t>& places,
   const auto take = [&](std::vector<int32_t>& rows, int64_t per_step,
                         const float* table, Overlay& overlay) {
     TakeRows(std::span(rows).first(block.steps * per_step), table, stride,
-             places, overlay.rows.as<float>(), overlay.ids);
+             places, overlay.rows, overlay.ids);
     for (const int32_t id : overlay.ids) places[id] = -1;
   };
   take(block.contexts, block.num_contexts, tables_->in(), shard.in);
   take(block.outputs, block.num_outputs, tables_->out(), shard.out);
-  shard.status =
-      program.BindTables(shard.in.rows.as<float>(), shard.out.rows.as<float>());
+  shard.status = program.BindTables(shard.in.rows, shard.out.rows);
   if (shard.status.ok()) shard.status = program.Run(block, lr);
-  Subtract(tables_->in(), stride, shard.in.ids, shard.in.rows.as<float>());
-  Subtract(tables_->out(), stride, shard.out.ids, shard.out.rows.as<float>());
+  Subtract(tables_->in(), stride, shard.in.ids, shard.in.rows);
+  Subtract(tables_->out(), stride, shard.out.ids, shard.out.rows);
 }
 
 void Shards::RunEpoch(std::span<const int32_t> tokens, uint64_t seed,
@@ -136,10 +143,10 @@ void Shards::RunEpoch(std::span<const int32_t> tokens, uint64_t seed,
       for (const Shard& shard : shards_) {
         more |= shard.more;
         if (!shard.more) continue;
-        AddRows(shard.in.rows.as<float>(), shard.in.ids, stride, worker,
-                workers, tables_->in());
-        AddRows(shard.out.rows.as<float>(), shard.out.ids, stride, worker,
-                workers, tables_->out());
+        AddRows(shard.in.rows, shard.in.ids, stride, worker, workers,
+                tables_->in());
+        AddRows(shard.out.rows, shard.out.ids, stride, worker, workers,
+                tables_->out());
       }
       if (worker == 0) {
         for (const Shard& shard : shards_) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,12 +27,8 @@ namespace onestep {
 class Shards {
  public:
   static constexpr int kShards = 8;
-  // Rows of each table that a shard's block can name.
-  struct Capacity {
-    Capacity(const SamplerSource& source, const TableSizes& sizes);
-    int64_t steps, in, out;
-  };
 
+  // At most, whatever the words' counts.
   static int64_t Bytes(const SamplerSource& source, const TableSizes& sizes,
                        int threads);
 
@@ -39,16 +36,25 @@ class Shards {
   static absl::StatusOr<Shards> Create(const SamplerSource& source,
                                        EmbeddingTables& tables, int threads);
 
-  // One epoch by the team. The programs, one of each worker, are those of
-  // tables of Capacity's rows.
+  // Of the tables that the programs of RunEpoch bind, a shard's copies.
+  int64_t in_rows() const { return capacity_.in; }
+  int64_t out_rows() const { return capacity_.out; }
+
+  // One epoch by the team, with a program of each worker.
   void RunEpoch(std::span<const int32_t> tokens, uint64_t seed, int64_t epoch,
                 Team& team, std::vector<WindowProgram>& programs,
                 TrainingRun& run);
 
  private:
+  // Of a shard's block, and the rows of each table that it can name.
+  struct Capacity {
+    Capacity(const SamplerSource& source, const TableSizes& sizes,
+             int64_t steps);
+    int64_t steps, in, out;
+  };
   // Copies of some rows of a table, and what was added to them.
   struct Overlay {
-    Buffer rows;
+    float* rows = nullptr;
     std::vector<int32_t> ids;  // of the rows, by their place here
   };
   struct Shard {
@@ -62,13 +68,14 @@ class Shards {
     absl::Status status;
   };
 
-  Shards(const SamplerSource& source, EmbeddingTables& tables)
-      : source_(&source), tables_(&tables) {}
+  Shards(const Capacity& capacity, EmbeddingTables& tables, Buffer rows)
+      : capacity_(capacity), tables_(&tables), rows_(std::move(rows)) {}
   void RunBlock(Shard& shard, float lr, std::vector<int32_t>& places,
                 WindowProgram& program);
 
-  const SamplerSource* source_;
+  Capacity capacity_;
   EmbeddingTables* tables_;
+  Buffer rows_;  // of all overlays
   std::vector<Shard> shards_;
   // Of each worker, the place of each row in the overlay at hand; -1: none.
   std::vector<std::vector<int32_t>> places_;

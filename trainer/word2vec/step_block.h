@@ -24,6 +24,11 @@ struct StepBlock {
         centres(capacity),
         loss(capacity) {}
 
+  static int64_t Bytes(int64_t capacity, int64_t contexts_per_step,
+                       int64_t outputs_per_step) {
+    return 4 * capacity * (3 * contexts_per_step + 3 * outputs_per_step + 2);
+  }
+
   const int64_t capacity, num_contexts, num_outputs;  // C, N
   int64_t steps = 0;
   int64_t words = 0;  // of the corpus, that were read for these steps

@@ -15,6 +15,11 @@ namespace {
 
 constexpr int64_t kPollNs = 100'000'000;
 
+// No training that converges has an epoch twice as bad as guessing; a few
+// pairs may be.
+constexpr double kDiverged = 2;
+constexpr int64_t kPairs = 10'000;
+
 }  // namespace
 
 void TrainedCounts::Add(const StepBlock& block) {
@@ -60,8 +65,24 @@ void TrainingRun::Count(const StepBlock& block, float lr,
         absl::StrCat("the loss is not finite in epoch ", epoch_, " at lr ", lr,
                      ", word ", Quote(word), ": want a lower --lr")));
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  counts_.Add(counts);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    counts_.Add(counts);
+  }
+  CheckLoss(kPairs, lr);
+}
+
+void TrainingRun::CheckLoss(int64_t pairs, float lr) {
+  double loss;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (counts_.pairs < pairs) return;
+    loss = counts_.loss_per_pair();
+  }
+  if (loss < kDiverged * guess_) return;
+  Stop(absl::OutOfRangeError(
+      absl::StrCat("the loss is ", loss, " in epoch ", epoch_, " at lr ", lr,
+                   ", of guessing it is ", guess_, ": want a lower --lr")));
 }
 
 void TrainingRun::MaybePoll() {

@@ -34,18 +34,22 @@ class TrainingRun {
   // Called by one thread some ten times a second; false stops the run.
   using Poll = std::function<bool(const TrainedCounts& epoch, double lr)>;
 
-  // `words`: that the whole run will train on. `vocabulary` must outlive it.
+  // `words`: that the whole run will train on; `guess`: the loss of a pair
+  // where nothing is known. `vocabulary` must outlive it.
   TrainingRun(const Word2vecConfig& config, const Vocabulary& vocabulary,
-              int64_t words)
+              int64_t words, double guess)
       : vocabulary_(vocabulary),
         lr_(config.lr),
         min_lr_(config.min_lr),
-        words_(words) {}
+        words_(words),
+        guess_(guess) {}
 
   // ---- by the thread that runs the epochs ----
   void BeginEpoch(int64_t epoch, Poll poll);
+  void EndEpoch() { CheckLoss(1, Rate()); }
   // The first error of the epoch: of a step; Cancelled by the poll; OutOfRange
-  // of a loss that is not finite, naming epoch, rate and word.
+  // of a loss that is not finite, naming epoch, rate and word, or that is far
+  // worse than guessing.
   const absl::Status& status() const { return status_; }
   // What was done in the epoch, whatever the status.
   const TrainedCounts& counts() const { return counts_; }
@@ -66,10 +70,13 @@ class TrainingRun {
 
  private:
   void Stop(absl::Status status);
+  // Once there are so many pairs.
+  void CheckLoss(int64_t pairs, float lr);
 
   const Vocabulary& vocabulary_;
   const double lr_, min_lr_;
   const int64_t words_;
+  const double guess_;
   std::atomic<int64_t> done_ = 0;
   std::atomic<bool> stop_ = false;
   int64_t epoch_ = 0;

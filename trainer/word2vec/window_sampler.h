@@ -17,6 +17,7 @@ namespace onestep {
 // What all samplers of a run read.
 struct SamplerSource {
   const Word2vecConfig* config;
+  std::span<const int64_t> counts;        // of the vocabulary
   std::span<const uint32_t> keep;         // KeepThresholds
   const AliasTable* negatives = nullptr;  // null with hs
   const HuffmanTree* tree = nullptr;      // null without hs

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status.h"
+#include "trainer/word2vec/row_visits.h"
 #include "trainer/word2vec/subsample.h"
 
 namespace onestep {
@@ -30,12 +32,11 @@ int64_t SliceTokens(int64_t tokens, int threads) {
   return std::clamp<int64_t>(tokens / (16 * threads), 1 << 10, 1 << 20);
 }
 
-// Words of a thread in which all of its hot rows are merged once: few enough
-// that merging costs little, and that a small corpus sees many merges.
-int64_t WordsPerMerge(int64_t hot, int64_t words, int threads) {
-  constexpr int64_t kWordsPerRow = 4, kMergesPerEpoch = 32;
-  return std::max<int64_t>(
-      1, std::min(kWordsPerRow * hot, words / threads / kMergesPerEpoch));
+// Windows of a thread in which all of its hot rows are merged, at most: so few
+// that a small corpus sees many merges.
+int64_t WindowsPerMerge(int64_t words, int threads) {
+  constexpr int64_t kMost = 1 << 13, kMergesPerEpoch = 32;
+  return std::clamp<int64_t>(words / threads / kMergesPerEpoch, 1, kMost);
 }
 
 // Words of all threads between changes of the class of negatives that each
@@ -49,11 +50,15 @@ int64_t WordsPerClass(int64_t words) {
 // holds.
 constexpr int64_t kHotRows = 2048;
 
+// Merges grow with the threads' number squared, and each waits for the others.
+constexpr int kMostThreadsWithCopies = 4;
+
 // How many of the most frequent rows each thread has a copy of.
 int64_t HotRowsOf(const Word2vecConfig& config, int threads, int64_t words) {
   if (threads == 1 || config.deterministic) return 0;
   const int64_t most = config.hs ? words - 1 : words;
-  return std::min(most, config.hot_rows >= 0 ? config.hot_rows : kHotRows);
+  if (config.hot_rows >= 0) return std::min(most, config.hot_rows);
+  return threads > kMostThreadsWithCopies ? 0 : std::min(most, kHotRows);
 }
 
 TableSizes SizesOf(const Word2vecConfig& config, int threads, int64_t words) {
@@ -78,8 +83,8 @@ int64_t BytesOfSteps(const SamplerSource& source, const TableSizes& sizes,
            std::find(disabled.begin(), disabled.end(), pass) == disabled.end();
   };
   const bool dense = !runs("fold-learning-rate") || !runs("sparse-update");
-  return std::max(kBlockSteps, source.steps_of_window()) * 4 *
-             (3 * contexts + 3 * outputs + 2) +
+  return StepBlock::Bytes(std::max(kBlockSteps, source.steps_of_window()),
+                          contexts, outputs) +
          8 * sizes.stride() * (contexts + outputs) +
          (dense ? 8 * sizes.stride() * (sizes.in_rows() + sizes.out_rows())
                 : 0);
@@ -119,9 +124,6 @@ class Word2vecTrainer::RowsInUse {
       : trainer_(trainer), worker_(worker) {
     if (trainer_.hot_rows_.empty()) return;
     words_per_class_ = WordsPerClass(trainer_.corpus_.vocabulary.total());
-    words_per_merge_ =
-        WordsPerMerge(trainer_.tables_->sizes().hot,
-                      trainer_.corpus_.vocabulary.total(), trainer_.threads_);
     copies_ = &trainer_.hot_rows_[worker];
     Switch(!trainer_.watch_ || trainer_.watch_->Probe(worker));
   }
@@ -133,7 +135,8 @@ class Word2vecTrainer::RowsInUse {
 
   // For the next block.
   const RowMap& Next() {
-    if (trainer_.watch_ && ++blocks_ % kBlocksPerProbe == 0) {
+    if (trainer_.watch_ && steps_ >= kStepsPerProbe) {
+      steps_ = 0;
       Switch(trainer_.watch_->Probe(worker_));
     }
     if (copied_) {
@@ -146,18 +149,15 @@ class Word2vecTrainer::RowsInUse {
 
   // After the block was run.
   void Used(const StepBlock& block) {
+    steps_ += block.steps;
     if (!copied_) return;
     trainer_.words_with_copies_.fetch_add(block.words,
                                           std::memory_order_relaxed);
-    to_merge_ += block.used * map_.hot;
-    if (to_merge_ < words_per_merge_) return;
-    if (copies_->MergeSome(to_merge_ / words_per_merge_)) {
-      to_merge_ %= words_per_merge_;
-    }
+    copies_->MergeDue(block.used);
   }
 
  private:
-  static constexpr int64_t kBlocksPerProbe = 4;
+  static constexpr int64_t kStepsPerProbe = 1024;
 
   void Switch(bool copied) {
     if (copied == copied_) return;
@@ -177,9 +177,8 @@ class Word2vecTrainer::RowsInUse {
   HotRows* copies_ = nullptr;  // none: all rows are shared
   bool copied_ = false;
   RowMap map_;
-  int64_t blocks_ = 0;
-  int64_t words_per_merge_ = 0, words_per_class_ = 0;
-  int64_t to_merge_ = 0;  // rows, times words_per_merge_
+  int64_t steps_ = 0;  // since the last probe
+  int64_t words_per_class_ = 0;
 };
 
 Word2vecTrainer::Word2vecTrainer(const Word2vecConfig& config,
@@ -191,6 +190,7 @@ Word2vecTrainer::Word2vecTrainer(const Word2vecConfig& config,
       threads_(threads),
       keep_(KeepThresholds(corpus.vocabulary.counts(), config.sample)) {
   source_.config = &config_;
+  source_.counts = corpus.vocabulary.counts();
   source_.keep = keep_;
   if (config.hs) {
     tree_.emplace(corpus.vocabulary.counts());
@@ -201,7 +201,9 @@ Word2vecTrainer::Word2vecTrainer(const Word2vecConfig& config,
   }
   int64_t words = epochs * corpus.vocabulary.total();
   if (config.max_words > 0) words = std::min(words, config.max_words);
-  run_ = std::make_unique<TrainingRun>(config, corpus.vocabulary, words);
+  run_ = std::make_unique<TrainingRun>(
+      config, corpus.vocabulary, words,
+      static_cast<double>(source_.outputs()) * std::numbers::ln2);
 }
 
 absl::StatusOr<std::unique_ptr<Word2vecTrainer>> Word2vecTrainer::Create(
@@ -228,11 +230,18 @@ absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
   int64_t in_rows = sizes.in_rows(), out_rows = sizes.out_rows();
   if (config_.deterministic) {
     ASSIGN_OR_RETURN(shards_, Shards::Create(source_, *tables_, threads_));
-    const Shards::Capacity capacity(source_, sizes);
-    in_rows = capacity.in;
-    out_rows = capacity.out;
+    in_rows = shards_->in_rows();
+    out_rows = shards_->out_rows();
   }
   if (sizes.hot > 0 && config_.hot_rows < 0) watch_.emplace(threads_);
+  block_steps_ = std::max(kBlockSteps, source_.steps_of_window());
+  std::vector<MergeGroup> groups;
+  if (sizes.hot > 0) {
+    const int others = threads_ - 1;
+    groups = MergeGroups(source_, sizes.hot, others,
+                         WindowsPerMerge(corpus_.vocabulary.total(), threads_));
+    block_steps_ = StepsUnseen(source_, others, block_steps_);
+  }
   for (int w = 0; w < threads_; ++w) {
     ASSIGN_OR_RETURN(
         WindowProgram program,
@@ -241,7 +250,8 @@ absl::Status Word2vecTrainer::Prepare(const CompileOptions& options) {
     RETURN_IF_ERROR(program.BindTables(tables_->in(), tables_->out()));
     programs_.push_back(std::move(program));
     if (sizes.hot == 0) continue;
-    ASSIGN_OR_RETURN(HotRows hot, HotRows::Create(*tables_, w, merging_));
+    ASSIGN_OR_RETURN(HotRows hot,
+                     HotRows::Create(*tables_, w, groups, merging_));
     hot_rows_.push_back(std::move(hot));
   }
   return absl::OkStatus();
@@ -257,6 +267,7 @@ absl::Status Word2vecTrainer::RunEpoch(int64_t epoch,
     next_slice_ = 0;
     team_->Run([&](int worker) { RunSlices(worker, epoch); });
   }
+  run_->EndEpoch();
   counts.Add(run_->counts());
   return run_->status();
 }
@@ -266,8 +277,7 @@ void Word2vecTrainer::RunSlices(int worker, int64_t epoch) {
   const int64_t slice = SliceTokens(size, threads_);
   const int64_t slices = (size + slice - 1) / slice;
   WindowSampler sampler(source_);
-  StepBlock block(std::max(kBlockSteps, source_.steps_of_window()),
-                  source_.contexts(), source_.outputs());
+  StepBlock block(block_steps_, source_.contexts(), source_.outputs());
   RowsInUse rows(*this, worker);
   const auto go_on = [&] { return !run_->stopped() && !run_->finished(); };
   while (go_on()) {

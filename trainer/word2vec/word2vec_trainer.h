@@ -87,6 +87,7 @@ class Word2vecTrainer {
   std::optional<EmbeddingTables> tables_;
   std::unique_ptr<Team> team_;
   std::vector<WindowProgram> programs_;  // of each thread
+  int64_t block_steps_ = 0;              // of each thread's block
   std::mutex merging_;
   std::vector<HotRows> hot_rows_;      // of each thread; none: there are none
   std::optional<LatencyWatch> watch_;  // decides whether copies are used

@@ -174,15 +174,59 @@ TEST_F(Word2vecTrainerTest, DeterministicTrainingIsThatOfAnyNumberOfThreads) {
   }
 }
 
+// Workers that add up what each learnt alone would go too far.
+TEST_F(Word2vecTrainerTest, ManyWorkersTrainAsOneDoesAtHighRates) {
+  for (NamedConfig& model : AllModels()) {
+    SCOPED_TRACE(model.name);
+    model.config.lr = 0.1;
+    model.config.window = 10;
+    model.config.sample = 0;
+    ASSERT_OK_AND_ASSIGN(const Trained one, Train(model.config, Threads(1), 1));
+    model.config.hot_rows = 1000;
+    ASSERT_OK_AND_ASSIGN(const Trained copies,
+                         Train(model.config, Threads(8), 1));
+    EXPECT_NEAR(copies.losses[0], one.losses[0], 0.1 * one.losses[0]);
+    model.config.deterministic = true;
+    ASSERT_OK_AND_ASSIGN(const Trained shards,
+                         Train(model.config, Threads(1), 1));
+    EXPECT_NEAR(shards.losses[0], one.losses[0], 0.1 * one.losses[0]);
+  }
+}
+
+TEST_F(Word2vecTrainerTest, AnEpochTwiceAsBadAsGuessingIsAnError) {
+  TrainingRun run(Small(), corpus_->vocabulary, 1'000'000, /*guess=*/4);
+  StepBlock block(1, 1, 1);
+  block.steps = 1;
+  const auto count = [&](int64_t pairs, float loss_of_pair) {
+    block.pairs = pairs;
+    block.loss[0] = static_cast<float>(pairs) * loss_of_pair;
+    run.Count(block, 0.5f, absl::OkStatus());
+  };
+  run.BeginEpoch(3, GoOn);
+  count(9'000, 20);  // may still get better
+  EXPECT_FALSE(run.stopped());
+  count(9'000, 1);
+  EXPECT_TRUE(run.stopped());
+  EXPECT_EQ(run.status(),
+            absl::OutOfRangeError("the loss is 10.5 in epoch 3 at lr 0.5, of "
+                                  "guessing it is 4: want a lower --lr"));
+  TrainingRun good(Small(), corpus_->vocabulary, 1'000'000, 11);
+  good.BeginEpoch(1, GoOn);
+  good.Count(block, 0.5f, absl::OkStatus());
+  good.EndEpoch();
+  EXPECT_OK(good.status());
+}
+
 TEST_F(Word2vecTrainerTest, ALossThatIsNotFiniteNamesEpochRateAndWord) {
   Word2vecConfig config = Small();
   config.lr = 3e38;
   for (const int threads : {1, 2}) {
     const absl::Status status = Train(config, Threads(threads)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("not finite in epoch 1 at lr 3e+38, word '"),
-                      HasSubstr("want a lower --lr")));
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr("not finite in epoch 1 at lr "),
+              HasSubstr("e+38, word '"), HasSubstr("want a lower --lr")));
   }
 }
 
@@ -277,8 +321,10 @@ TEST(HotRowsTest, MergesAddUp) {
   const std::vector<float> before(tables.in(),
                                   tables.in() + sizes.words * sizes.stride());
   std::mutex mutex;
-  ASSERT_OK_AND_ASSIGN(HotRows a, HotRows::Create(tables, 0, mutex));
-  ASSERT_OK_AND_ASSIGN(HotRows b, HotRows::Create(tables, 1, mutex));
+  // Row 0 in each window, the others in turn.
+  const std::vector<MergeGroup> groups = {{0, 1, 1}, {1, 3, 6}};
+  ASSERT_OK_AND_ASSIGN(HotRows a, HotRows::Create(tables, 0, groups, mutex));
+  ASSERT_OK_AND_ASSIGN(HotRows b, HotRows::Create(tables, 1, groups, mutex));
   a.Take();
   b.Take();
   const auto in = [&](int thread, int id) -> float& {
@@ -292,8 +338,8 @@ TEST(HotRowsTest, MergesAddUp) {
   in(1, 6) += 5;  // not hot: shared
   out(0, 3) += 4;
   a.MergeAll();
-  EXPECT_TRUE(b.MergeSome(3));  // rows 0, 1 and 2
-  EXPECT_TRUE(a.MergeSome(4));
+  b.MergeDue(4);  // rows 0, 1 and 2
+  a.MergeDue(6);  // all
   const int64_t stride = sizes.stride();
   EXPECT_FLOAT_EQ(tables.in()[2 * stride + 1], before[2 * stride + 1] + 3);
   EXPECT_FLOAT_EQ(tables.in()[6 * stride + 1], before[6 * stride + 1] + 5);
