@@ -36,7 +36,7 @@ constexpr int kRounds = 7;
 // Who needs so much longer than the fastest so far is not run any further.
 constexpr double kHopeless = 1.5;
 
-struct Trial {
+struct Attempt {
   AutoCandidate candidate;
   std::unique_ptr<StepSession> session;
   int64_t steps = 1;  // of a round
@@ -141,12 +141,12 @@ void Apply(const AutoCandidate& candidate, int64_t nonzeros, Config& config) {
 }
 
 // Compiles the step and warms it up, for a first idea of its time.
-absl::StatusOr<Trial> Try(const Config& config, const Dataset& data,
-                          int64_t nonzeros, const AutoCandidate& candidate) {
+absl::StatusOr<Attempt> Try(const Config& config, const Dataset& data,
+                            int64_t nonzeros, const AutoCandidate& candidate) {
   Config tried = config;
   Apply(candidate, nonzeros, tried);
   tried.compile.dump_dir.clear();
-  Trial trial{candidate, nullptr, 1};
+  Attempt trial{candidate, nullptr, 1};
   ASSIGN_OR_RETURN(
       trial.session,
       StepSession::Create(config.model, config.optimizer, tried.compile, data,
@@ -164,10 +164,10 @@ absl::StatusOr<Trial> Try(const Config& config, const Dataset& data,
 
 absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
                   AutoChoice& choice) {
-  std::vector<Trial> trials;
+  std::vector<Attempt> trials;
   double best = std::numeric_limits<double>::infinity();
   for (const AutoCandidate& candidate : Candidates(config, choice.density)) {
-    absl::StatusOr<Trial> trial = Try(config, data, nonzeros, candidate);
+    absl::StatusOr<Attempt> trial = Try(config, data, nonzeros, candidate);
     if (absl::IsUnimplemented(trial.status())) {
       choice.refused.push_back(
           absl::StrCat(FlagsOf(candidate), ": ", trial.status().message()));
@@ -187,7 +187,7 @@ absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
                                         : choice.refused[0]);
   }
   for (int round = 0; round < kRounds; ++round) {
-    for (Trial& trial : trials) {
+    for (Attempt& trial : trials) {
       if (trial.candidate.us > kHopeless * best) continue;
       ASSIGN_OR_RETURN(const double us,
                        MicrosPerStep(*trial.session, trial.steps));
@@ -196,7 +196,7 @@ absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
     }
     if (best > kRoundUs && round >= 1) break;  // long steps tell soon
   }
-  for (const Trial& trial : trials) {
+  for (const Attempt& trial : trials) {
     choice.candidates.push_back(trial.candidate);
   }
   std::stable_sort(choice.candidates.begin(), choice.candidates.end(),

@@ -43,8 +43,6 @@ int64_t DefaultParallel(const CompileOptions& compile) {
   return std::max<int64_t>(kLeast, kOfAWorker * compile.threads);
 }
 
-double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
 // Weights and what the optimizer keeps for them.
 int64_t StateBytes(const Trial& trial) {
   int64_t values = 1;

@@ -33,8 +33,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
 double Seconds(int64_t begin_ns) {
   return 1e-9 * static_cast<double>(NowNs() - begin_ns);
 }

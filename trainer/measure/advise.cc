@@ -27,7 +27,7 @@ namespace onestep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Progress = std::function<void(const std::string&)>;
+using Notify = std::function<void(const std::string&)>;
 
 constexpr int64_t kAdvisedBatches[] = {8,   16,  32,   64,   128,
                                        256, 512, 1024, 2048, 4096};
@@ -46,7 +46,7 @@ constexpr double kTooShortUs = 1;
 
 class Adviser {
  public:
-  Adviser(const Config& config, const Progress& progress)
+  Adviser(const Config& config, const Notify& progress)
       : config_(config), progress_(progress) {}
 
   absl::StatusOr<Advice> Run(bool batch_given);
@@ -65,7 +65,7 @@ class Adviser {
   void FindGpu();
 
   const Config& config_;
-  const Progress& progress_;
+  const Notify& progress_;
   std::optional<KeptProbe> probe_;  // of the GPU
   Advice advice_;
 };
@@ -360,7 +360,7 @@ std::string AdvisedWay::Flags() const {
 }
 
 absl::StatusOr<Advice> Advise(const Config& config, bool batch_given,
-                              const Progress& progress) {
+                              const Notify& progress) {
   return Adviser(config, progress).Run(batch_given);
 }
 

@@ -52,7 +52,7 @@ constexpr double kSparseFlops = 2e9;
 // A primitive's fixed cost is learned from the first step at least this large.
 constexpr double kOnednnFlops = 2e3;
 constexpr int64_t kCopies[] = {16 << 10, 512 << 10, 8 << 20, 64 << 20};
-constexpr int kPeakSamples = 10;
+constexpr int kFewPeakSamples = 10;
 
 double MicrosSince(int64_t start_ns) {
   return static_cast<double>(NowNs() - start_ns) * 1e-3;
@@ -280,7 +280,7 @@ absl::StatusOr<MachineCosts> Calibrate(
   const double clock_us = dispatch.clock_ns * 1e-3;
   MachineCosts costs;
   PeakProbe peak(1);
-  for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
+  for (int i = 0; i < kFewPeakSamples; ++i) peak.Sample();
   for (const int64_t bytes : kCopies) {
     costs.copies.push_back(
         {static_cast<double>(bytes), CopyBandwidth(1, bytes)});

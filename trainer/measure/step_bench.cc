@@ -32,7 +32,7 @@ constexpr int64_t kTableBytes = int64_t{64} << 20;
 constexpr double kLossFloor = 1e-6;
 
 // Of the peak before the first sample, besides one between any two.
-constexpr int kPeakSamples = 30;
+constexpr int kFirstPeakSamples = 30;
 
 // Steps that are waited for one by one, on a GPU.
 constexpr int kSyncedSteps = 200;
@@ -299,7 +299,7 @@ absl::StatusOr<BenchRow> BenchStep(
     RETURN_IF_ERROR(bench.TimeSynced());
   } else {
     peak.emplace(config.compile.threads);
-    for (int i = 0; i < kPeakSamples; ++i) peak->Sample();
+    for (int i = 0; i < kFirstPeakSamples; ++i) peak->Sample();
   }
   for (int64_t i = 0; i < config.samples; ++i) {
     progress(absl::StrCat("sample ", i + 1, " of ", config.samples));
