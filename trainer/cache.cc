@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "trainer/console.h"
+#include "trainer/json_text.h"
 #include "trainer/output_dir.h"
 
 namespace onestep {
@@ -76,7 +77,7 @@ void Cache::Put(const std::string& key, Json value) {
   json_[key] = std::move(value);
   std::error_code error;
   fs::create_directories(fs::path(file_).parent_path(), error);
-  const absl::Status status = ReplaceTextFile(file_, json_.dump(1));
+  const absl::Status status = ReplaceTextFile(file_, JsonText(json_, 1));
   if (!status.ok()) {
     Console::Notice(absl::StrCat(what_, " is not kept: ", status.message()));
   }
