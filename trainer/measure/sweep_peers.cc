@@ -27,7 +27,10 @@ using Json = nlohmann::ordered_json;
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string path = (fs::temp_directory_path() / "peersXXXXXX").string();
+    std::error_code error;
+    const fs::path parent = fs::temp_directory_path(error);
+    if (error) return;
+    std::string path = (parent / "peersXXXXXX").string();
     if (mkdtemp(path.data()) != nullptr) path_ = path;
   }
   ~TemporaryFolder() {
@@ -46,7 +49,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
                                                  const std::string& file,
                                                  std::string& note) {
   std::ifstream in(file);
-  if (!in || fs::is_directory(file)) {
+  std::error_code ignored;
+  if (!in || fs::is_directory(file, ignored)) {
     return absl::NotFoundError(
         absl::StrCat("--peers: cannot read ", Quote(file)));
   }
@@ -89,7 +93,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
 
 absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
                                                std::string& note) {
-  if (fs::is_directory(config.peers) ||
+  std::error_code ignored;
+  if (fs::is_directory(config.peers, ignored) ||
       access(config.peers.c_str(), X_OK) != 0 ||
       absl::EndsWith(config.peers, ".json")) {
     return ReadPeers(config, config.peers, note);

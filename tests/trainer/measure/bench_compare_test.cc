@@ -163,6 +163,10 @@ TEST_F(BenchCompareTest, AFileThatIsMissingOrNoneOfOursIsSaid) {
   config.compare_file = folder_.path() + "/a.json";
   EXPECT_THAT(ReadEarlierRun(config),
               StatusIs(StatusCode::kNotFound, HasSubstr("a.json: cannot ")));
+  config.compare_file = std::string(300, 'a');
+  EXPECT_THAT(ReadEarlierRun(config),
+              StatusIs(StatusCode::kNotFound, HasSubstr("File name too long")));
+  config.compare_file = folder_.path() + "/a.json";
   std::ofstream(config.compare_file) << "{";
   EXPECT_THAT(ReadEarlierRun(config),
               StatusIs(StatusCode::kDataLoss, HasSubstr("got no JSON")));

@@ -176,9 +176,12 @@ TEST_F(PeersTest, AFileThatIsNoComparisonIsRefused) {
   EXPECT_THAT(PeersOf(config_, note_),
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("want what bench/compare writes")));
-  config_.peers = (folder_ / "none.json").string();
-  EXPECT_THAT(PeersOf(config_, note_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("cannot read")));
+  for (const std::string& none :
+       {(folder_ / "none.json").string(), std::string(300, 'a')}) {
+    config_.peers = none;
+    EXPECT_THAT(PeersOf(config_, note_), StatusIs(absl::StatusCode::kNotFound,
+                                                  HasSubstr("cannot read")));
+  }
 }
 
 }  // namespace
