@@ -77,8 +77,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
       peers.push_back({row.at("approach").get<std::string>(), batch,
                        row.at("median").get<double>()});
     }
-    note = absl::StrCat("peers: ", json.at("threads").get<int>(),
-                        " threads, 48000 rows, commit ",
+    note = absl::StrCat("peers: ", json.at("threads").get<int>(), " threads, ",
+                        json.at("rows").get<int64_t>(), " rows, commit ",
                         json.at("commit").get<std::string>(), ", ",
                         json.at("date").get<std::string>());
   } catch (const Json::exception& error) {
@@ -105,9 +105,9 @@ absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
   }
   RETURN_IF_ERROR(
       RunProgram(config.peers,
-                 {"--data", config.data, "--threads",
-                  absl::StrCat(config.compile.threads), "--batches",
-                  absl::StrJoin(config.batches, ","), "--lr",
+                 {"--data", config.data, "--model", config.model.ToString(),
+                  "--threads", absl::StrCat(config.compile.threads),
+                  "--batches", absl::StrJoin(config.batches, ","), "--lr",
                   absl::StrCat(config.lr), "--seed", absl::StrCat(config.seed),
                   "--out", folder.path().string()})
           .status());
