@@ -50,15 +50,18 @@ Json Read(const fs::path& file) {
 
 }  // namespace
 
-Cache::Cache(const std::string& name, absl::string_view what)
-    : what_(what), json_(Json::object()) {
+std::string CacheFile(const std::string& name) {
   const fs::path folder = Folder();
-  if (folder.empty()) {
+  return folder.empty() ? "" : (folder / name).string();
+}
+
+Cache::Cache(const std::string& name, absl::string_view what)
+    : file_(CacheFile(name)), what_(what), json_(Json::object()) {
+  if (file_.empty()) {
     Console::Notice(absl::StrCat(
         what, " is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME or HOME set"));
     return;
   }
-  file_ = (folder / name).string();
   json_ = Read(file_);
 }
 
