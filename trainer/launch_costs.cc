@@ -16,12 +16,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFile[] = "probe.json";
 constexpr char kWhat[] = "the probe of the GPU";
-// Rows of the probe (cuda_probe.cc).
-constexpr char kNode[] = "graph node, chain of 64";
-constexpr char kLaunch[] = "CPU time of a graph launch, chain of 64";
-constexpr char kKernel[] = "kernel launched on a stream, back to back";
-constexpr char kToDevice[] = "copy to the device";
-constexpr char kMemory[] = "device memory, read and written";
 
 // What was kept of `device` and is not in doubt; empty: nothing was, or it is
 // damaged, which is said.
@@ -47,15 +41,20 @@ std::vector<CudaProbeRow> KeptRows(const Cache& cache,
 }
 
 // 0: it was not measured, or is in doubt.
-double Measured(const std::vector<CudaProbeRow>& rows, const char* name) {
+double Measured(const std::vector<CudaProbeRow>& rows,
+                const std::string& name) {
   for (const CudaProbeRow& row : rows) {
     if (row.name == name) return row.value;
   }
   return 0;
 }
 
-double Micros(const std::vector<CudaProbeRow>& rows, const char* name) {
+double Micros(const std::vector<CudaProbeRow>& rows, const std::string& name) {
   return Measured(rows, name) * 1e-3;
+}
+
+double NodeUs(const std::vector<CudaProbeRow>& rows) {
+  return Micros(rows, absl::StrCat(kGraphNodeRow, kPlannedChain));
 }
 
 // Of the first matmul in this math: the probe's is square and large.
@@ -79,8 +78,9 @@ void UseKeptProbe(CudaOptions& cuda) {
   const auto device = api.Device();
   if (!device.ok()) return;  // whoever runs on it says so
   const auto rows = KeptRows(Cache(kFile, kWhat), device->ToString());
-  cuda.node_us = Micros(rows, kNode);
-  cuda.graph_launch_us = Micros(rows, kLaunch);
+  cuda.node_us = NodeUs(rows);
+  cuda.graph_launch_us =
+      Micros(rows, absl::StrCat(kGraphLaunchRow, kPlannedChain));
 }
 
 absl::StatusOr<KeptProbe> FindKeptProbe(const CudaOptions& options) {
@@ -99,11 +99,11 @@ absl::StatusOr<KeptProbe> FindKeptProbe(const CudaOptions& options) {
     return absl::NotFoundError(absl::StrCat(
         found.device, " was not probed: trainer probe measures it"));
   }
-  found.node_us = Micros(rows, kNode);
-  found.launch_us = Micros(rows, kKernel);
+  found.node_us = NodeUs(rows);
+  found.launch_us = Micros(rows, kStreamLaunchRow);
   found.matmul_tflops = MatMulTflops(rows, options.math);
-  found.memory_gbs = Measured(rows, kMemory);
-  found.to_device_gbs = Measured(rows, kToDevice);
+  found.memory_gbs = Measured(rows, kDeviceMemoryRow);
+  found.to_device_gbs = Measured(rows, kToDeviceRow);
   return found;
 }
 
