@@ -168,7 +168,7 @@ absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
   double best = std::numeric_limits<double>::infinity();
   for (const AutoCandidate& candidate : Candidates(config, choice.density)) {
     absl::StatusOr<Attempt> trial = Try(config, data, nonzeros, candidate);
-    if (absl::IsUnimplemented(trial.status())) {
+    if (IsRefusal(trial.status())) {
       choice.refused.push_back(
           absl::StrCat(FlagsOf(candidate), ": ", trial.status().message()));
       continue;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "trainer/console.h"
+#include "trainer/json_text.h"
 #include "trainer/output_dir.h"
 
 namespace onestep {
@@ -49,15 +50,18 @@ Json Read(const fs::path& file) {
 
 }  // namespace
 
-Cache::Cache(const std::string& name, absl::string_view what)
-    : what_(what), json_(Json::object()) {
+std::string CacheFile(const std::string& name) {
   const fs::path folder = Folder();
-  if (folder.empty()) {
+  return folder.empty() ? "" : (folder / name).string();
+}
+
+Cache::Cache(const std::string& name, absl::string_view what)
+    : file_(CacheFile(name)), what_(what), json_(Json::object()) {
+  if (file_.empty()) {
     Console::Notice(absl::StrCat(
         what, " is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME or HOME set"));
     return;
   }
-  file_ = (folder / name).string();
   json_ = Read(file_);
 }
 
@@ -76,7 +80,7 @@ void Cache::Put(const std::string& key, Json value) {
   json_[key] = std::move(value);
   std::error_code error;
   fs::create_directories(fs::path(file_).parent_path(), error);
-  const absl::Status status = ReplaceTextFile(file_, json_.dump(1));
+  const absl::Status status = ReplaceTextFile(file_, JsonText(json_, 1));
   if (!status.ok()) {
     Console::Notice(absl::StrCat(what_, " is not kept: ", status.message()));
   }

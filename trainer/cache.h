@@ -13,12 +13,15 @@
 
 namespace onestep {
 
+// The path of the file `name`; "": there is no place for it.
+std::string CacheFile(const std::string& name);
+
 class Cache {
  public:
   // `what` is kept in the file `name`, for people: "the choice of auto".
   Cache(const std::string& name, absl::string_view what);
 
-  // "": there is no place for it.
+  // CacheFile(name).
   const std::string& file() const { return file_; }
   // What is kept under `key`; null: nothing.
   nlohmann::ordered_json Get(const std::string& key) const;

@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/trainer/cli_fixture.h"
 
@@ -67,6 +72,22 @@ TEST_F(E2eAdviseTest, PeersOfNoFileAreADataError) {
       Run({"sweep", "--data", Path("data"), "--peers", Path("none.json")});
   EXPECT_EQ(result.code, 3);
   EXPECT_THAT(result.err, HasSubstr("--peers: cannot read"));
+}
+
+TEST_F(E2eAdviseTest, ASignalEndsAllThatPeersStarted) {
+  WriteData("data", 200, 50, /*side=*/28);
+  Write("peers", "#!/bin/sh\nsleep 600 &\necho $! >pid\nwait\n");
+  std::filesystem::permissions(Path("peers"),
+                               std::filesystem::perms::owner_all);
+  const CliResult result =
+      RunUntil("pid", SIGTERM,
+               {"sweep", "--data", Path("data"), "--peers", Path("peers")});
+  EXPECT_EQ(result.code, 143);
+  const std::string left = absl::StrCat("/proc/", std::stoi(Read("pid")));
+  for (int i = 0; i < 1000 && ReadFile(left + "/cmdline") != ""; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(ReadFile(left + "/cmdline"), "");
 }
 
 }  // namespace

@@ -117,6 +117,20 @@ TEST_F(E2eVerbsTest, BenchComparesFusedWithUnfusedAndTakesNoFuse) {
   EXPECT_EQ(Run({"bench", "--fuse", "off"}).code, 2);
 }
 
+TEST_F(E2eVerbsTest, APathThatIsNoUtf8CostsNoResult) {
+  WriteData("d\xff", 100, 10);
+  for (const std::vector<std::string>& verb :
+       std::vector<std::vector<std::string>>{
+           {"train", "--epochs=1", "--out=out", "--trace=trace.json"},
+           {"profile", "--model=64-8-10"}}) {
+    std::vector<std::string> args = verb;
+    args.insert(args.end(), {"--data", Path("d\xff"), "--threads=1", "--json"});
+    const CliResult result = Run(args);
+    EXPECT_EQ(result.code, 0) << verb[0] << ": " << result.err;
+    EXPECT_THAT(result.out, HasSubstr("/d\uFFFD")) << verb[0];
+  }
+}
+
 TEST_F(E2eVerbsTest, TeamsSpinBrieflyUnlessToldHowToWait) {
   const auto info = [this](const char* name) {
     unsetenv("OMP_WAIT_POLICY");  // as ctest sets it

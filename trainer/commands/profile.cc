@@ -10,6 +10,7 @@
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/launch_costs.h"
 #include "trainer/measure/environment.h"
 #include "trainer/measure/profile_report.h"
@@ -107,7 +108,7 @@ absl::Status RunProfile(const Config& config, Console& console) {
         {"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
     absl::StrAppend(&text, CompareText(profiles[0], profiles[1]));
   }
-  console.Print(config.json ? absl::StrCat(json.dump(2), "\n") : text);
+  console.Print(config.json ? absl::StrCat(JsonText(json, 2), "\n") : text);
   return absl::OkStatus();
 }
 

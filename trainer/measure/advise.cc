@@ -285,8 +285,6 @@ Json ToJson(const std::vector<AdvisedWay>& ways) {
   return json;
 }
 
-std::string CostsFile() { return Cache(kCostsFile, "").file(); }
-
 // The flags of the model and of what else is not the default.
 std::string ModelFlags(const Config& config) {
   std::string flags = absl::StrCat("--model ", config.model.ToString());
@@ -378,7 +376,7 @@ Json ToJson(const Config& config, const Advice& advice) {
   json["gpu"] = advice.gpu;
   json["elsewhere"] = ToJson(advice.elsewhere);
   json["memory"] = ToJson(advice.memory);
-  json["calibration"] = {{"file", CostsFile()},
+  json["calibration"] = {{"file", CacheFile(kCostsFile)},
                          {"seconds", advice.costs.seconds},
                          {"calls", advice.costs.calls.points()},
                          {"peak_gflops", advice.costs.peak_gflops}};
@@ -428,11 +426,13 @@ std::string ToText(const Config& config, const Advice& advice) {
         100 * kBatchTolerance);
   }
   absl::StrAppend(&text, "\nmemory of a run:\n", ToText(advice.memory));
+  const std::string file = CacheFile(kCostsFile);
   absl::StrAppendFormat(
-      &text,
-      "\ntold from %d calls of other models, timed here in %.1f s and kept in "
-      "%s: without it they are timed anew\n",
-      advice.costs.calls.points(), advice.costs.seconds, CostsFile());
+      &text, "\ntold from %d calls of other models, timed here in %.1f s%s\n",
+      advice.costs.calls.points(), advice.costs.seconds,
+      file.empty() ? ""
+                   : absl::StrCat(" and kept in ", file,
+                                  ": without it they are timed anew"));
   for (const std::string& kernel : best.cost.unknown) {
     absl::StrAppend(&text, "not calibrated: ", kernel, "\n");
   }

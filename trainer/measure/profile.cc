@@ -210,6 +210,7 @@ absl::Status Profiler::TakeSlice() {
     ns += trace.end - trace.begin;
     for (int w = 0; w < profile_.workers; ++w) {
       if (timed_) {
+        profile_.cost.clock_ns = trace.workers[w].empty_ns;
         AddGpuTrace(trace, slice.workers[w]);
       } else {
         AddTrace(trace, w, slice.workers[w]);
@@ -334,8 +335,8 @@ void Profiler::AddGpuTrace(const StepTrace& trace, WorkerTimes& times) {
   times.calls.resize(worker.calls);
   for (int64_t s = 0; s < trace.steps; ++s) {
     for (int64_t c = 0; c < worker.calls; ++c) {
-      times.calls[c].push_back(
-          static_cast<double>(worker.at(s, c + 1) - worker.at(s, c)));
+      times.calls[c].push_back(static_cast<double>(
+          worker.at(s, c + 1) - worker.at(s, c) - worker.empty_ns));
     }
   }
 }

@@ -122,9 +122,13 @@ std::string TotalsText(const Profile& profile) {
   }
   absl::StrAppend(&text, "\n");
   if (!profile.accounting.empty()) {
-    absl::StrAppend(&text,
-                    "rows are the device's times, by events, of calls that the "
-                    "host waits for\n");
+    if (profile.steps > 0) {
+      absl::StrAppendFormat(
+          &text,
+          "rows are the device's times, by events, of calls that the host "
+          "waits for; taken off: %.1f ns a call, an empty kernel's\n",
+          profile.cost.clock_ns);
+    }
     for (const CudaAccounting& accounting : profile.accounting) {
       absl::StrAppend(&text, ToText(accounting));
     }

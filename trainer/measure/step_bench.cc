@@ -179,7 +179,7 @@ absl::Status StepBench::Compile(Random& random) {
     const CompileOptions& compile = ways[i].compile;
     const bool needed = gpu ? compile.cuda.tier == CudaTier::kT0
                             : compile.dispatch != Dispatch::kSingle;
-    if (absl::IsUnimplemented(statuses[i]) && !needed) {
+    if (IsRefusal(statuses[i]) && !needed) {
       row_.refused.push_back(
           absl::StrCat(ways[i].name, ": ", statuses[i].message()));
       continue;

@@ -174,7 +174,7 @@ function profileNotes(p) {
         `${number(p.undisturbed_low_us)} to ${micros(p.undisturbed_high_us)}` +
         `), profiled ${micros(p.profiled_us)} ` +
         `(${change < 0 ? "" : "+"}${percent(change)}), mean of ` +
-        `${number(p.steps)} steps; reading the clock takes ` +
+        `${number(p.steps)} steps; taken off each call, as the profiler's: ` +
         `${number(p.clock_ns)} ns.`,
     `This machine's peak: ${number(p.peak_gflops)} GFLOP/s, ` +
         `${number(p.bandwidth_gbs)} GB/s.`,

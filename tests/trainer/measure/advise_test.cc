@@ -134,5 +134,20 @@ TEST_F(AdviseTest, TextAndJsonHaveTheFlagsThatReproduceIt) {
   EXPECT_GT(json["memory"]["total_bytes"], 2000 * 64);
 }
 
+TEST_F(AdviseTest, WithoutAFolderNothingIsSaidToBeKept) {
+  Advice advice;
+  advice.ways.emplace_back();
+  EXPECT_THAT(ToText(config_, advice), HasSubstr(" and kept in "));
+  const std::string home = getenv("HOME"), cache = getenv("ONESTEP_CACHE");
+  for (const char* name : {"HOME", "ONESTEP_CACHE", "XDG_CACHE_HOME"}) {
+    unsetenv(name);
+  }
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(ToText(config_, advice), HasSubstr("timed here in 0.0 s\n"));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  setenv("HOME", home.c_str(), 1);
+  setenv("ONESTEP_CACHE", cache.c_str(), 1);
+}
+
 }  // namespace
 }  // namespace onestep
