@@ -27,6 +27,11 @@ class AutotuneTest : public testing::Test {
   }
   void TearDown() override { unsetenv("ONESTEP_CACHE"); }
 
+  // On a machine where nothing else runs.
+  absl::StatusOr<AutoChoice> Settle(Config& config) const {
+    return SettleAuto(config, data_, [] { return CoreWaits(); });
+  }
+
   std::string File() const { return folder_.path() + "/auto.json"; }
 
   TempFolder folder_;
@@ -36,7 +41,7 @@ class AutotuneTest : public testing::Test {
 
 TEST_F(AutotuneTest, TimesAllWaysAndTakesTheFastest) {
   Config config = config_;
-  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, SettleAuto(config, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, Settle(config));
   EXPECT_FALSE(choice.cached);
   EXPECT_NEAR(choice.density, 0.2, 0.05);
   ASSERT_GE(choice.candidates.size(), 4u);  // ops, single by dense, sparse
@@ -53,14 +58,29 @@ TEST_F(AutotuneTest, TimesAllWaysAndTakesTheFastest) {
 
 TEST_F(AutotuneTest, ARepeatedRunChoosesTheSameWithoutTiming) {
   Config first = config_, second = config_, other = config_;
-  ASSERT_OK_AND_ASSIGN(const AutoChoice timed, SettleAuto(first, data_));
-  ASSERT_OK_AND_ASSIGN(const AutoChoice kept, SettleAuto(second, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice timed, Settle(first));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice kept, Settle(second));
   EXPECT_TRUE(kept.cached);
   EXPECT_EQ(FlagsOf(kept.candidates[0]), FlagsOf(timed.candidates[0]));
   EXPECT_EQ(kept.candidates.size(), timed.candidates.size());
   other.batch = 9;  // another graph
-  ASSERT_OK_AND_ASSIGN(const AutoChoice again, SettleAuto(other, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice again, Settle(other));
   EXPECT_FALSE(again.cached);
+}
+
+TEST_F(AutotuneTest, WhatABusyMachineChoseIsNotKept) {
+  int64_t waited_ns = 0;
+  const CoreWaitsFn waits = [&waited_ns] {
+    return CoreWaits{{"1", waited_ns += 3600'000'000'000}};
+  };
+  Config config = config_;
+  config.threads_auto = false;
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice,
+                       SettleAuto(config, data_, waits));
+  EXPECT_TRUE(choice.busy);
+  EXPECT_THAT(AutoText(choice), HasSubstr("the machine was busy: not kept\n"));
+  EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
+  EXPECT_FALSE(std::filesystem::exists(File()));
 }
 
 TEST_F(AutotuneTest, WhatIsGivenStays) {
@@ -69,7 +89,7 @@ TEST_F(AutotuneTest, WhatIsGivenStays) {
   config.compile.threads = 1;
   config.threads_auto = false;
   config.input = InputMode::kSparse;
-  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, SettleAuto(config, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, Settle(config));
   EXPECT_TRUE(choice.candidates.empty());
   EXPECT_EQ(config.input, InputMode::kSparse);
   EXPECT_GT(config.compile.sparse.nonzeros, 0);
@@ -80,7 +100,7 @@ TEST_F(AutotuneTest, WhatIsGivenStays) {
 TEST_F(AutotuneTest, DenseDataIsNotTriedSparse) {
   for (uint8_t& pixel : data_.images) pixel = 7;
   Config config = config_;
-  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, SettleAuto(config, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, Settle(config));
   for (const AutoCandidate& candidate : choice.candidates) {
     EXPECT_EQ(candidate.input, InputMode::kDense);
   }
@@ -89,9 +109,9 @@ TEST_F(AutotuneTest, DenseDataIsNotTriedSparse) {
 TEST_F(AutotuneTest, AFileOfAnotherKindIsWrittenAnew) {
   std::ofstream(File()) << "[1, 2";
   Config config = config_, second = config_;
-  ASSERT_OK_AND_ASSIGN(AutoChoice choice, SettleAuto(config, data_));
+  ASSERT_OK_AND_ASSIGN(AutoChoice choice, Settle(config));
   EXPECT_FALSE(choice.cached);
-  ASSERT_OK_AND_ASSIGN(choice, SettleAuto(second, data_));
+  ASSERT_OK_AND_ASSIGN(choice, Settle(second));
   EXPECT_TRUE(choice.cached);
 }
 
@@ -99,7 +119,7 @@ TEST_F(AutotuneTest, WithoutAFolderItStillChooses) {
   std::ofstream(folder_.path() + "/plain") << "no folder";
   setenv("ONESTEP_CACHE", (folder_.path() + "/plain").c_str(), 1);
   Config config = config_;
-  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, SettleAuto(config, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, Settle(config));
   EXPECT_FALSE(choice.cached);
   EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
 }

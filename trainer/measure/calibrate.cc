@@ -45,6 +45,7 @@ constexpr int64_t kParametersOfAllRounds = 1 << 20;
 constexpr double kTimedUs = 3e3;
 constexpr double kSliceUs = 1e3;
 constexpr int kLeastRuns = 2;
+constexpr int kMostTraces = 3;  // of a way in a round, until one is undisturbed
 // Of a call: the clock's reads are not exact.
 constexpr double kLeastUs = 1e-3;
 // Longer steps teach nothing new of nonzeros.
@@ -143,17 +144,28 @@ void Append(const StepTrace& trace, CallTimes& times) {
 }
 
 // Adds the calls of the session's step, whose times are made to add up to that
-// of the untraced step.
-absl::Status Learn(StepSession& session, int threads, double table_bytes,
-                   double clock_us, CallCosts& costs) {
-  ASSIGN_OR_RETURN(
-      const double step_us,
-      FastestStep([&](int64_t steps) { return session.Run(steps); }, kSliceUs,
-                  kTimedUs, kLeastRuns));
+// of the untraced step. False: something else had a core, however often it
+// ran; then nothing is added, unless `always`.
+absl::StatusOr<bool> Learn(StepSession& session, int threads,
+                           double table_bytes, double clock_us,
+                           const CoreWaitsFn& waits, bool always,
+                           CallCosts& costs) {
+  StepTimer timer(StepsOf(session), waits);
+  RETURN_IF_ERROR(TakeSamples(timer, kSliceUs, kTimedUs, kLeastRuns));
+  const double step_us = timer.us();
   const auto steps = static_cast<int64_t>(
       std::max<double>(kLeastRuns, std::ceil(kTimedUs / step_us)));
   std::vector<StepTrace> traces;
-  RETURN_IF_ERROR(session.RunTraced(steps, traces));
+  bool disturbed = true;
+  for (int i = 0; i < kMostTraces && disturbed; ++i) {
+    if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    const Disturbance disturbance(waits);
+    traces.clear();
+    RETURN_IF_ERROR(session.RunTraced(steps, traces));
+    disturbed = disturbance.Seen();
+  }
+  const bool undisturbed = timer.undisturbed() && !disturbed;
+  if (!undisturbed && !always) return false;
   CallTimes times;
   for (const StepTrace& trace : traces) Append(trace, times);
   const std::vector<StepInfo>& infos = session.executable().steps();
@@ -177,23 +189,34 @@ absl::Status Learn(StepSession& session, int threads, double table_bytes,
               std::min(FasterHalf(times.forks_us[i]), 0.5 * call_us));
     since_wait_us += call_us;
   }
-  return absl::OkStatus();
+  return undisturbed;
 }
 
-// Runs the step in every way and learns from each.
+// Runs the step in every way and learns from each; `undisturbed` says from
+// which it did without anything else having had a core, now or before. In the
+// last round it learns from the others nevertheless.
 absl::Status LearnFrom(const Config& config, const ModelSpec& model,
                        int64_t batch, const Dataset& data, double clock_us,
-                       CallCosts& costs) {
+                       const CoreWaitsFn& waits, bool last_round,
+                       std::vector<bool>& undisturbed, CallCosts& costs) {
   const auto table_bytes = static_cast<double>(std::ssize(data.images));
-  for (const CompileOptions& way :
-       WaysOf(config, data, TextbookFlops(model, batch))) {
+  const std::vector<CompileOptions> ways =
+      WaysOf(config, data, TextbookFlops(model, batch));
+  undisturbed.resize(ways.size());
+  for (size_t i = 0; i < ways.size(); ++i) {
     const auto session =
-        StepSession::Create(model, config.optimizer, way, data, batch);
+        StepSession::Create(model, config.optimizer, ways[i], data, batch);
     // More workers than a step can be shared out to.
-    if (absl::IsUnimplemented(session.status())) continue;
+    if (absl::IsUnimplemented(session.status())) {
+      undisturbed[i] = true;
+      continue;
+    }
     RETURN_IF_ERROR(session.status());
-    RETURN_IF_ERROR(
-        Learn(**session, way.threads, table_bytes, clock_us, costs));
+    ASSIGN_OR_RETURN(
+        const bool learned,
+        Learn(**session, ways[i].threads, table_bytes, clock_us, waits,
+              /*always=*/last_round && !undisturbed[i], costs));
+    undisturbed[i] = undisturbed[i] || learned;
   }
   return absl::OkStatus();
 }
@@ -274,7 +297,8 @@ std::vector<int> ThreadCounts(const Config& config) {
 
 absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
-    const std::function<void(const std::string&)>& progress) {
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits, const std::vector<CalibrationStep>& steps) {
   const int64_t start = NowNs();
   ASSIGN_OR_RETURN(const DispatchCost dispatch, MeasureDispatchCost());
   const double clock_us = dispatch.clock_ns * 1e-3;
@@ -285,27 +309,30 @@ absl::StatusOr<MachineCosts> Calibrate(
     costs.copies.push_back(
         {static_cast<double>(bytes), CopyBandwidth(1, bytes)});
   }
-  const std::vector<CalibrationStep>& steps = CalibrationSteps();
   const auto widest =
       std::max_element(steps.begin(), steps.end(),
                        [](const CalibrationStep& a, const CalibrationStep& b) {
                          return a.widths.front() < b.widths.front();
                        });
   const Dataset all = RandomRows(kRows, widest->widths.front(), 1 << 20, 1);
+  std::vector<std::vector<bool>> undisturbed(steps.size());
   for (int round = 1; round <= kRounds; ++round) {
-    for (const CalibrationStep& step : steps) {
-      if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const CalibrationStep& step = steps[i];
       ModelSpec model = config.model;
       model.widths = step.widths;
-      if (round > 1 && model.num_parameters() > kParametersOfAllRounds) {
-        continue;
-      }
+      const bool once = model.num_parameters() > kParametersOfAllRounds;
+      if (round > 1 && once) continue;
       progress(absl::StrCat("calibrate, round ", round, " of ", kRounds, ": ",
                             model.ToString(), ", batch ", step.batch));
       RETURN_IF_ERROR(LearnFrom(config, model, step.batch, RowsOf(all, step),
-                                clock_us, costs.calls));
+                                clock_us, waits, once || round == kRounds,
+                                undisturbed[i], costs.calls));
       peak.Sample();
     }
+  }
+  for (const std::vector<bool>& ways : undisturbed) {
+    costs.busy |= std::count(ways.begin(), ways.end(), false) > 0;
   }
   costs.peak_gflops = peak.best_gflops();
   costs.seconds = MicrosSince(start) * 1e-6;
@@ -314,14 +341,16 @@ absl::StatusOr<MachineCosts> Calibrate(
 
 absl::StatusOr<MachineCosts> KeptCosts(
     const Config& config,
-    const std::function<void(const std::string&)>& progress) {
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits, const std::vector<CalibrationStep>& steps) {
   Cache cache(kCostsFile, "what calls cost here");
   const std::string key = KeyOf(config);
   if (std::optional<MachineCosts> kept = FromJson(cache.Get(key))) {
     return *std::move(kept);
   }
-  ASSIGN_OR_RETURN(MachineCosts costs, Calibrate(config, progress));
-  cache.Put(key, ToJson(costs));
+  ASSIGN_OR_RETURN(MachineCosts costs,
+                   Calibrate(config, progress, waits, steps));
+  if (!costs.busy) cache.Put(key, ToJson(costs));
   return costs;
 }
 

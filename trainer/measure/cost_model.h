@@ -20,6 +20,7 @@ struct MachineCosts {
   };
   std::vector<Copy> copies;  // ascending bytes
   double seconds = 0;        // that measuring took
+  bool busy = false;         // something else had a core whenever some way ran
 
   // Of a working set of so many bytes: the nearest copy's rate.
   double Bandwidth(double bytes) const;
