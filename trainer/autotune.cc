@@ -12,15 +12,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
 #include "runtime/status.h"
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/launch_costs.h"
+#include "trainer/machine_info.h"
 #include "trainer/measure/step_bench.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/measure/timing.h"
-#include "trainer/version.h"
 
 namespace onestep {
 namespace {
@@ -48,19 +47,6 @@ struct Trial {
     return timer.undisturbed() && timer.us() > kHopeless * best_us;
   }
 };
-
-std::vector<int> ThreadCounts(const Config& config) {
-  if (!config.threads_auto) return {config.compile.threads};
-  std::vector<int> counts;
-  int most = DefaultThreads();
-  const Affinity& affinity = config.compile.affinity;
-  if (affinity.kind == Affinity::kList) {
-    most = std::min(most, static_cast<int>(std::ssize(affinity.cpus)));
-  }
-  for (int n = 1; n < most; n *= 2) counts.push_back(n);
-  counts.push_back(most);
-  return counts;
-}
 
 // What a GPU may run the step as: the tiers that the flags leave open.
 std::vector<AutoCandidate> GpuCandidates(const Config& config) {
@@ -228,9 +214,7 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
       const Graph graph,
       BuildTrainStep(config.model, config.optimizer, data.rows, config.batch));
   Json json;
-  json["version"] = Version();
-  json["cpu"] = CpuModelName();
-  json["cores"] = DefaultThreads();
+  json["machine"] = BuildAndCpu();
   json["graph"] =
       absl::StrFormat("%016x", std::hash<std::string>()(PrintGraph(graph)));
   json["model"] = config.model.ToString();
@@ -247,6 +231,8 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
     json["first_layer"] = NameOf(cuda.first_layer);
     json["steps_per_launch"] = cuda.steps_per_launch;
     json["device_data"] = cuda.table_limit_bytes;
+    json["node_us"] = cuda.node_us;
+    json["graph_launch_us"] = cuda.graph_launch_us;
   }
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);
@@ -293,11 +279,13 @@ std::optional<AutoChoice> FromJson(const Json& json) {
       const auto tier = FromName<CudaTier>(c.at("tier"));
       const auto first_layer = FromName<CudaFirstLayer>(c.at("first_layer"));
       const int threads = c.at("threads").get<int>();
-      if (!dispatch || !input || !tier || !first_layer || threads < 1) {
+      const double us = c.at("us").get<double>();
+      if (!dispatch || !input || !tier || !first_layer || threads < 1 ||
+          us <= 0) {
         return std::nullopt;
       }
-      choice.candidates.push_back({*dispatch, threads, *input, *tier,
-                                   *first_layer, c.at("us").get<double>()});
+      choice.candidates.push_back(
+          {*dispatch, threads, *input, *tier, *first_layer, us});
     }
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -320,6 +308,19 @@ std::optional<AutoChoice> KeptChoice(
 }
 
 }  // namespace
+
+std::vector<int> ThreadCounts(const Config& config) {
+  int most = config.compile.threads;
+  if (!config.threads_auto) return {most};
+  const Affinity& affinity = config.compile.affinity;
+  if (affinity.kind == Affinity::kList) {
+    most = std::min(most, static_cast<int>(std::ssize(affinity.cpus)));
+  }
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
+}
 
 std::string FlagsOf(const AutoCandidate& candidate) {
   if (candidate.tier != CudaTier::kAuto) {

@@ -9,13 +9,18 @@
 #include <fstream>
 #include <string>
 
+#include "nlohmann/json.hpp"
+#include "runtime/cpu_info.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/data/random_rows.h"
+#include "trainer/machine_info.h"
+#include "trainer/version.h"
 
 namespace onestep {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class AutotuneTest : public testing::Test {
@@ -24,6 +29,7 @@ class AutotuneTest : public testing::Test {
     setenv("ONESTEP_CACHE", folder_.path().c_str(), 1);
     config_.model.widths = {20, 16, 4};
     config_.batch = 8;
+    config_.compile.threads = DefaultThreads();
   }
   void TearDown() override { unsetenv("ONESTEP_CACHE"); }
 
@@ -68,6 +74,26 @@ TEST_F(AutotuneTest, ARepeatedRunChoosesTheSameWithoutTiming) {
   EXPECT_FALSE(again.cached);
 }
 
+TEST_F(AutotuneTest, AnotherBuildOrWayOfWaitingChoosesAnew) {
+  Config config = config_;
+  ASSERT_OK(Settle(config));
+  std::ifstream file(File());
+  const auto kept = nlohmann::ordered_json::parse(file);
+  const std::string key = kept.begin().key();
+  EXPECT_THAT(key, HasSubstr(BuildAndCpu().dump()));
+  EXPECT_THAT(key, HasSubstr("\"build\":\"" + BuildName() + '"'));
+  EXPECT_NE(BuildName(), "");
+
+  const char* const spins = std::getenv("GOMP_SPINCOUNT");
+  const std::string before = spins == nullptr ? "" : spins;
+  setenv("GOMP_SPINCOUNT", (before + "1").c_str(), /*overwrite=*/1);
+  config = config_;
+  ASSERT_OK_AND_ASSIGN(const AutoChoice again, Settle(config));
+  EXPECT_FALSE(again.cached);
+  before.empty() ? unsetenv("GOMP_SPINCOUNT")
+                 : setenv("GOMP_SPINCOUNT", before.c_str(), /*overwrite=*/1);
+}
+
 TEST_F(AutotuneTest, WhatABusyMachineChoseIsNotKept) {
   int64_t waited_ns = 0;
   const CoreWaitsFn waits = [&waited_ns] {
@@ -81,6 +107,16 @@ TEST_F(AutotuneTest, WhatABusyMachineChoseIsNotKept) {
   EXPECT_THAT(AutoText(choice), HasSubstr("the machine was busy: not kept\n"));
   EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
   EXPECT_FALSE(std::filesystem::exists(File()));
+}
+
+TEST(ThreadCountsTest, AreThoseGivenOrUpToAllThatTheAffinityAllows) {
+  Config config;
+  config.compile.threads = 6;
+  EXPECT_THAT(ThreadCounts(config), ElementsAre(1, 2, 4, 6));
+  config.compile.affinity = {Affinity::kList, {0, 1, 5}};
+  EXPECT_THAT(ThreadCounts(config), ElementsAre(1, 2, 3));
+  config.threads_auto = false;
+  EXPECT_THAT(ThreadCounts(config), ElementsAre(6));
 }
 
 TEST_F(AutotuneTest, WhatIsGivenStays) {

@@ -11,19 +11,20 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/clock.h"
-#include "runtime/cpu_info.h"
 #include "runtime/dispatch_cost.h"
 #include "runtime/huge_pages.h"
 #include "runtime/status.h"
+#include "trainer/autotune.h"
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/interrupt.h"
+#include "trainer/machine_info.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
+#include "trainer/measure/rows_to_time.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/measure/timing.h"
-#include "trainer/version.h"
 
 namespace onestep {
 namespace {
@@ -33,8 +34,6 @@ using Json = nlohmann::ordered_json;
 // Counts up when calls are told apart in another way (CallOf), or other steps
 // are run.
 constexpr int kCalls = 1;
-// A training run's share of 60,000 rows.
-constexpr int64_t kRows = 48000;
 // Every step comes up so often, seconds apart: what disturbs one round may
 // spare the other. Models of more parameters, whose weights take longer to draw
 // than their step to run, come up once.
@@ -64,7 +63,7 @@ double MicrosSince(int64_t start_ns) {
 // The rows of a calibration step, cut from `all`.
 Dataset RowsOf(const Dataset& all, const CalibrationStep& step) {
   Dataset data;
-  data.rows = kRows;
+  data.rows = kTimedRows;
   data.features = step.widths.front();
   data.image_rows = 1;
   data.image_cols = data.features;
@@ -225,45 +224,14 @@ absl::Status LearnFrom(const Config& config, const ModelSpec& model,
 
 std::string KeyOf(const Config& config) {
   Json json;
-  json["version"] = Version();
+  json["machine"] = BuildAndCpu();
   json["calls"] = kCalls;
-  json["cpu"] = CpuModelName();
   json["threads"] = ThreadCounts(config);
   json["affinity"] = ToString(config.compile.affinity);
   json["activation"] = NameOf(config.model.activation);
   json["loss"] = NameOf(config.model.loss);
   json["optimizer"] = NameOf(config.optimizer.kind);
   return json.dump();
-}
-
-Json ToJson(const MachineCosts& costs) {
-  Json json;
-  json["seconds"] = costs.seconds;
-  json["peak_gflops"] = costs.peak_gflops;
-  for (const MachineCosts::Copy& copy : costs.copies) {
-    json["copies"].push_back({{"bytes", copy.bytes}, {"gbs", copy.gbs}});
-  }
-  json["calls"] = costs.calls.ToJson();
-  return json;
-}
-
-// nullopt for what ToJson did not write.
-std::optional<MachineCosts> FromJson(const Json& json) {
-  MachineCosts costs;
-  try {
-    costs.seconds = json.at("seconds").get<double>();
-    costs.peak_gflops = json.at("peak_gflops").get<double>();
-    for (const Json& copy : json.at("copies")) {
-      costs.copies.push_back(
-          {copy.at("bytes").get<double>(), copy.at("gbs").get<double>()});
-    }
-    std::optional<CallCosts> calls = CallCosts::FromJson(json.at("calls"));
-    if (!calls || costs.copies.empty()) return std::nullopt;
-    costs.calls = *std::move(calls);
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
-  return costs;
 }
 
 }  // namespace
@@ -286,15 +254,6 @@ const std::vector<CalibrationStep>& CalibrationSteps() {
   return steps;
 }
 
-std::vector<int> ThreadCounts(const Config& config) {
-  const int most = config.compile.threads;
-  if (!config.threads_auto) return {most};
-  std::vector<int> counts;
-  for (int n = 1; n < most; n *= 2) counts.push_back(n);
-  counts.push_back(most);
-  return counts;
-}
-
 absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
     const std::function<void(const std::string&)>& progress,
@@ -314,7 +273,8 @@ absl::StatusOr<MachineCosts> Calibrate(
                        [](const CalibrationStep& a, const CalibrationStep& b) {
                          return a.widths.front() < b.widths.front();
                        });
-  const Dataset all = RandomRows(kRows, widest->widths.front(), 1 << 20, 1);
+  const Dataset all =
+      RandomRows(kTimedRows, widest->widths.front(), 1 << 20, 1);
   std::vector<std::vector<bool>> undisturbed(steps.size());
   for (int round = 1; round <= kRounds; ++round) {
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -345,7 +305,7 @@ absl::StatusOr<MachineCosts> KeptCosts(
     const CoreWaitsFn& waits, const std::vector<CalibrationStep>& steps) {
   Cache cache(kCostsFile, "what calls cost here");
   const std::string key = KeyOf(config);
-  if (std::optional<MachineCosts> kept = FromJson(cache.Get(key))) {
+  if (std::optional<MachineCosts> kept = MachineCostsOf(cache.Get(key))) {
     return *std::move(kept);
   }
   ASSIGN_OR_RETURN(MachineCosts costs,

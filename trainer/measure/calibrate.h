@@ -23,10 +23,6 @@ struct CalibrationStep {
 // ask for, so that what is foretold was not measured.
 const std::vector<CalibrationStep>& CalibrationSteps();
 
-// 1, 2, 4 ... and all of config.compile.threads, or only these where they were
-// given.
-std::vector<int> ThreadCounts(const Config& config);
-
 // Runs the calibration steps on made rows in every way that a step can be run
 // on the CPU, traced, with the activation, loss and optimizer of `config`, and
 // keeps the time of every call. `waits` tells which times were disturbed; they
@@ -39,7 +35,7 @@ absl::StatusOr<MachineCosts> Calibrate(
 
 inline constexpr char kCostsFile[] = "costs.json";
 
-// What an earlier run measured on this machine with this version and the same
+// What an earlier run measured with the same BuildAndCpu (machine_info.h) and
 // kinds of calls, kept in kCostsFile (cache.h), else Calibrate's, which is then
 // kept unless the machine was busy. Deleting the file has all measured anew.
 absl::StatusOr<MachineCosts> KeptCosts(
