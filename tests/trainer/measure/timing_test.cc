@@ -4,14 +4,17 @@
 #include "trainer/measure/timing.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
+#include "trainer/interrupt.h"
 #include "trainer/measure/statistics.h"
 #include "trainer/measure/step_bench.h"
 #include "trainer/measure/step_session.h"
@@ -83,6 +86,20 @@ TEST(TimingTest, AFailureEndsIt) {
   const RunSteps fails = [](int64_t) { return absl::DataLossError("gone"); };
   Timing timing({Sleeping(1), fails}, 1);
   EXPECT_THAT(timing.WarmUp(), StatusIs(absl::StatusCode::kDataLoss, "gone"));
+}
+
+TEST(TimingTest, ASignalEndsIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const Dataset data = RandomRows(64, 8, 4, /*seed=*/1);
+        const auto session = StepSession::Create({{8, 4}}, {}, {}, data, 8);
+        CatchSignals();
+        raise(SIGTERM);
+        Timing timing({StepsOf(**session)}, 1);
+        _exit(absl::IsCancelled(timing.WarmUp()) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 // The same step, compiled twice. That the interval leaves out 1 happens to
