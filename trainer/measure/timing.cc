@@ -31,6 +31,9 @@ constexpr double kRetakeSeconds = 0.1;
 // Of as many samples as are wanted, until one is undisturbed.
 constexpr int kMostSamples = 3;
 
+// The first step finds caches and threads cold: if shorter, it is no measure.
+constexpr double kColdUs = 50e3;
+
 // Microseconds per step. REQUIRES: steps >= 1.
 absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps) {
   const Clock::time_point start = Clock::now();
@@ -57,7 +60,9 @@ absl::StatusOr<double> StepTimer::Sample(double aim_us) {
   const Disturbance disturbance(waits_);
   ASSIGN_OR_RETURN(const double us, MicrosPerStep(run_, steps));
   const double sample_us = us * static_cast<double>(steps);
-  undisturbed_ |= sample_us >= aim_us / 2 && !disturbance.Seen();
+  const bool is_first = us_ == std::numeric_limits<double>::infinity();
+  const double least_us = is_first ? kColdUs : aim_us / 2;
+  undisturbed_ |= sample_us >= least_us && !disturbance.Seen();
   us_ = std::min(us_, us);
   return sample_us;
 }

@@ -33,8 +33,9 @@ class StepTimer {
 
   // Microseconds per step of the fastest sample; infinite before the first.
   double us() const { return us_; }
-  // Whether nothing else had a core during one of them, of half the time aimed
-  // at or longer: less, and the begin and end of a run show.
+  // Whether nothing else had a core during one of them that says enough: not
+  // the first, unless it is long, and none of less than half the time aimed at,
+  // in which the begin and end of a run show.
   bool undisturbed() const { return undisturbed_; }
 
  private:

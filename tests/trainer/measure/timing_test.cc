@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -80,6 +81,42 @@ TEST(TimingTest, EveryWayIsRunInTurnAndInBothOrders) {
   }
   EXPECT_GT(first[0], 0);
   EXPECT_GT(first[1], 0);
+}
+
+TEST(StepTimerTest, OnlyALongEnoughSampleOfWarmStepsIsUndisturbed) {
+  StepTimer timer(Sleeping(1000), [] { return CoreWaits(); });
+  ASSERT_OK(timer.Sample(1000).status());
+  EXPECT_FALSE(timer.undisturbed());  // the first, cold
+  ASSERT_OK(timer.Sample(1e4).status());
+  EXPECT_TRUE(timer.undisturbed());
+  EXPECT_GE(timer.us(), 1000);
+
+  int calls = 0;
+  StepTimer uneven(
+      [&](int64_t) { return Sleeping(++calls == 1 ? 9000 : 1)(1); },
+      [] { return CoreWaits(); });
+  ASSERT_OK(uneven.Sample(1e4).status());
+  ASSERT_OK(uneven.Sample(1e4).status());  // two steps, as is thought
+  EXPECT_FALSE(uneven.undisturbed());
+}
+
+TEST(StepTimerTest, SamplesAreTakenUntilOneIsUndisturbed) {
+  int looks = 0;
+  const auto waits = [&looks] {  // nothing waits any more after some samples
+    ++looks;
+    return CoreWaits{{"1", std::min(looks, 9) * int64_t{3600'000'000'000}}};
+  };
+  int samples = 0;
+  StepTimer timer(
+      [&](int64_t steps) {
+        ++samples;
+        return Sleeping(1000)(steps);
+      },
+      waits);
+  ASSERT_OK(TakeSamples(timer, /*slice_us=*/1000, /*total_us=*/2000, 2));
+  EXPECT_TRUE(timer.undisturbed());
+  EXPECT_GE(samples, 4);
+  EXPECT_LE(samples, 7);
 }
 
 TEST(TimingTest, AFailureEndsIt) {
