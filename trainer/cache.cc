@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -34,18 +35,14 @@ fs::path Folder() {
   return folder;
 }
 
-// An object, whatever is there; says when that is something else.
-Json Read(const fs::path& file) {
+// nullopt: there is something else than an object.
+std::optional<Json> Read(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return Json::object();
-  if (fs::is_regular_file(file, error)) {
-    std::ifstream in(file);
-    Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object()) return json;
-  }
-  Console::Notice(
-      absl::StrCat(file.string(), ": want a file with a JSON object"));
-  return Json::object();
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
+  std::ifstream in(file);
+  Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
 }
 
 }  // namespace
@@ -62,7 +59,11 @@ Cache::Cache(const std::string& name, absl::string_view what)
         what, " is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME or HOME set"));
     return;
   }
-  json_ = Read(file_);
+  if (std::optional<Json> json = Read(file_)) {
+    json_ = *std::move(json);
+  } else {
+    Console::Notice(absl::StrCat(file_, ": want a file with a JSON object"));
+  }
 }
 
 Json Cache::Get(const std::string& key) const {
@@ -77,6 +78,8 @@ std::vector<std::string> Cache::Keys() const {
 
 void Cache::Put(const std::string& key, Json value) {
   if (file_.empty()) return;
+  // Other runs may have kept theirs meanwhile.
+  if (std::optional<Json> json = Read(file_)) json_ = *std::move(json);
   json_[key] = std::move(value);
   std::error_code error;
   fs::create_directories(fs::path(file_).parent_path(), error);

@@ -27,7 +27,8 @@ class Cache {
   nlohmann::ordered_json Get(const std::string& key) const;
   // Of everything that is kept, in the order in which it first came.
   std::vector<std::string> Keys() const;
-  // Of two runs that do so at once, one's value is lost.
+  // Beside what is kept there by now. Of two runs that do so at the same
+  // moment, one's value is lost.
   void Put(const std::string& key, nlohmann::ordered_json value);
 
  private:

@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 class E2eAdviseTest : public CliTest {
@@ -41,7 +42,8 @@ TEST_F(E2eAdviseTest, AdviceOfTheBatchThatWasGivenIsKeptAndChecked) {
   EXPECT_EQ(advice["batches"].size(), 1);
   EXPECT_EQ(advice["advised"]["batch"], 8);
   EXPECT_GT(advice["advised"]["measured_us"], 0);
-  EXPECT_TRUE(Exists("cache/costs.json"));
+  EXPECT_NE(Exists("cache/costs.json"),
+            advice["calibration"]["busy"].get<bool>());
 
   const CliResult text =
       Run({"advise", "--model", "64-32-10", "--threads", "1"});
@@ -49,7 +51,8 @@ TEST_F(E2eAdviseTest, AdviceOfTheBatchThatWasGivenIsKeptAndChecked) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("trainer --model 64-32-10 --batch "),
                               HasSubstr("memory of a run:"),
                               HasSubstr("   batch  s an epoch"),
-                              HasSubstr(Path("cache/costs.json"))));
+                              AnyOf(HasSubstr(Path("cache/costs.json")),
+                                    HasSubstr("the machine was busy"))));
 }
 
 TEST_F(E2eAdviseTest, ASweepHasEachBatchAndTheReasonOfWhatCannotRun) {

@@ -103,9 +103,7 @@ absl::Status RunProfile(const Config& config, Console& console) {
     absl::StrAppend(&text, ToText(profile), "\n");
   }
   if (profiles.size() == 2) {
-    const Interval ratio = RatioOf(profiles[0], profiles[1]);
-    json["unfused_over_fused"] = {
-        {"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+    json["unfused_over_fused"] = RatioToJson(profiles[0], profiles[1]);
     absl::StrAppend(&text, CompareText(profiles[0], profiles[1]));
   }
   console.Print(config.json ? absl::StrCat(JsonText(json, 2), "\n") : text);

@@ -16,6 +16,7 @@
 #include "trainer/data/random.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/measure/peak.h"
+#include "trainer/measure/rows_to_time.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/measure/timing.h"
 
@@ -24,8 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A training run's share of 60,000 rows.
-constexpr int64_t kRows = 48000;
 constexpr int64_t kTableBytes = int64_t{64} << 20;
 
 // Losses below this are as good as 0: what their share is says nothing.
@@ -277,7 +276,7 @@ const WayResult& BenchRow::Way(absl::string_view name) const {
 }
 
 Dataset BenchRows(const ModelSpec& model, int64_t batch) {
-  const int64_t fit = std::min(kRows, kTableBytes / model.features());
+  const int64_t fit = std::min(kTimedRows, kTableBytes / model.features());
   return RandomRows(std::max(fit, batch), model.features(), model.classes(),
                     /*seed=*/1);
 }

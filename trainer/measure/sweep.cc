@@ -113,9 +113,7 @@ class Sweeper {
 absl::Status Sweeper::TimeSteps(const std::vector<Trial>& trials) {
   std::vector<RunSteps> ways;
   for (const Trial& trial : trials) {
-    ways.push_back([session = trial.session.get()](int64_t steps) {
-      return session->Run(steps);
-    });
+    ways.push_back(StepsOf(*trial.session));
   }
   Timing timing(ways, config_.seed);
   RETURN_IF_ERROR(timing.WarmUp());

@@ -330,8 +330,8 @@ function ratioFact(ratio) {
   const text = (value) => value.toPrecision(3);
   return ratio.low <= 1 && ratio.high >= 1
       ? ["fused against unfused", "no measurable difference"]
-      : [`as fast as unfused (${text(ratio.low)} to ${text(ratio.high)})`,
-         `${text(ratio.value)} ×`];
+      : [`as fast as unfused (${text(ratio.low)} to ${text(ratio.high)})` +
+         (ratio.busy ? ", on a busy machine" : ""), `${text(ratio.value)} ×`];
 }
 
 function factsOf(report) {
@@ -341,7 +341,8 @@ function factsOf(report) {
   return [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
     last && ["last epoch", seconds(last.seconds)],
-    fused && ["one step, fused", micros(fused.undisturbed_us)],
+    fused && ["one step, fused" + (fused.busy ? ", on a busy machine" : ""),
+              micros(fused.undisturbed_us)],
     fused && unfused && ratioFact(report.unfused_over_fused)];
 }
 

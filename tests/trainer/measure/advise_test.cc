@@ -44,8 +44,10 @@ class AdviseTest : public ::testing::Test {
 
   absl::StatusOr<Advice> Run(bool batch_given) {
     said_.clear();
-    return Advise(config_, batch_given,
-                  [this](const std::string& text) { said_.push_back(text); });
+    return Advise(
+        config_, batch_given,
+        [this](const std::string& text) { said_.push_back(text); },
+        [] { return CoreWaits(); });  // where nothing else runs
   }
 
   Config config_;
