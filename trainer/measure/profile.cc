@@ -239,6 +239,10 @@ void Profiler::NoteWhatIsMissing() {
   const auto note = [this](const std::string& text) {
     absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", text);
   };
+  if (const std::string turns = TakeTurnsNote(threads_);
+      !timed_ && !turns.empty()) {
+    note(turns);
+  }
   if (!timed_ && profile_.workers == 1 && threads_ > 1 &&
       !ForkRecorder::Available().ok()) {
     note(std::string(ForkRecorder::Available().message()));
