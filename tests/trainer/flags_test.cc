@@ -340,6 +340,21 @@ TEST(FlagsTest, RefusesWhatWouldHaveNoEffect) {
   ExpectRefused({"bench", "--dispatch", "ops"}, {"unknown flag '--dispatch'"});
 }
 
+TEST(FlagsTest, NoFileIsWrittenByTwoFlags) {
+  ExpectRefused({"--report", "a/f", "--trace", "./a//f"},
+                {"--report: want a file that --trace does not write, got "
+                 "'a/f'"});
+  ExpectRefused({"--trace", "f", "--device", "gpu", "--dump-cuda-graph", "f"},
+                {"--trace: ", "--dump-cuda-graph"});
+  ExpectRefused({"--trace", "d/log.jsonl", "--out", "d/"}, {"--out"});
+  ExpectRefused({"--report", "d", "--out", "d"}, {"--out"});
+  ExpectRefused({"--report", "d", "--dump-ir", "d"}, {"--dump-ir"});
+  ExpectRefused({"word2vec", "text", "--cache", "d/graph.txt", "--out", "d"},
+                {"--cache: ", "--out"});
+  EXPECT_OK(ParseCommandLine(
+      {"--report", "d/a", "--trace", "d/b", "--out", "d", "--dump-ir", "d"}));
+}
+
 TEST(FlagsTest, HelpShowsFlagsDefaultsAndExitCodes) {
   ASSERT_OK_AND_ASSIGN(const CommandLine line, Parse("--help"));
   for (const char* part :
