@@ -94,11 +94,6 @@ absl::Status CheckTogether(const Config& config, const FlagSet& flags) {
         "--patience: want --validation above 0 with it, got 0");
   }
   if (config.verb == Verb::kProfile) {
-    // One step is looked at: nothing is timed to choose it.
-    if (config.input == InputMode::kAuto) {
-      return absl::InvalidArgumentError(
-          "--input: want dense or sparse with profile, got auto");
-    }
     if (config.compare_fusion && config.input == InputMode::kSparse) {
       return absl::InvalidArgumentError(
           "--compare: want --input dense with it, got sparse, which is fused");

@@ -331,7 +331,10 @@ TEST(FlagsTest, AVerbIsNoValueOfAFlagThatNeedNotTakeOne) {
 }
 
 TEST(FlagsTest, RefusesWhatWouldHaveNoEffect) {
-  ExpectRefused({"profile", "--input", "auto"}, {"--input: want dense or"});
+  ExpectRefused({"profile", "--input", "auto"}, {"--input: want dense|sparse"});
+  ExpectRefused({"graph", "--input", "auto"}, {"--input: want dense|sparse"});
+  ExpectRefused({"sweep", "--dispatch", "ops,auto"},
+                {"--dispatch: want ops|graph|single, got 'auto'"});
   ExpectRefused({"profile", "--compare", "--fuse", "off"}, {"--compare: "});
   ExpectRefused({"bench", "--gate", "5%"}, {"--gate: want --compare FILE"});
   ExpectRefused({"bench", "--compare", "a", "--gate", "5"}, {"like 5%"});
