@@ -132,6 +132,7 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
                                                  data, options_.batch));
   const Executable& executable = session_->executable();
   profile_.lowering = executable.lowering();
+  profile_.dispatch = session_->compiled().dispatch;
   profile_.workers = executable.workers();
   // Its values, the params, and the rows it fetches.
   memory_bytes_ = executable.arena_bytes() + 4 * model.num_parameters() +
@@ -172,7 +173,8 @@ absl::StatusOr<Profile> Profiler::Finish(TraceFile* trace) {
   if (trace != nullptr) {
     trace->AddCompile(absl::StrCat("compile, ", way_.name),
                       session_->compiled());
-    trace->AddSteps(session_->compiled(), kept_traces_, options_.trace_steps);
+    trace->AddSteps(session_->compiled(), kept_traces_, options_.trace_steps,
+                    way_.name);
   }
   return std::move(profile_);
 }
@@ -469,9 +471,7 @@ absl::StatusOr<std::vector<Profile>> ProfileSteps(
   }
   std::vector<Profile> profiles;
   for (const auto& profiler : profilers) {
-    const bool last = &profiler == &profilers.back();
-    ASSIGN_OR_RETURN(Profile profile,
-                     profiler->Finish(last ? options.trace : nullptr));
+    ASSIGN_OR_RETURN(Profile profile, profiler->Finish(options.trace));
     profiles.push_back(std::move(profile));
   }
   return profiles;

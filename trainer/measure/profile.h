@@ -45,6 +45,7 @@ struct Profile {
   std::string name;  // "unfused"
   std::string lowering;
   Device device = Device::kCpu;
+  Dispatch dispatch = Dispatch::kOps;  // what auto led to
   int64_t batch = 0;
   int64_t steps = 0;  // that were profiled
   int workers = 1;
@@ -71,8 +72,8 @@ struct ProfileOptions {
   int64_t batch = 32;
   int64_t steps = 2000;        // at least so many ...
   double most_seconds = 0;     // ... but all ways together no longer; 0: any
-  TraceFile* trace = nullptr;  // gets the last way's compilation and steps
-  int64_t trace_steps = 0;     // as many of them
+  TraceFile* trace = nullptr;  // gets each way's compilation and steps
+  int64_t trace_steps = 0;     // as many of each
   // Gets "NAME: why" of a way that cannot be run; null: that is an error.
   std::vector<std::string>* refused = nullptr;
 };
