@@ -33,6 +33,7 @@ function epochLines(epochs, fields, format) {
 function epochChart(id, title, epochs, fields, format, tickFormat) {
   const series = epochLines(epochs, fields, format);
   const ys = series.flatMap((s) => s.points.map((p) => p.y));
+  if (epochs.length === 0) return html("p", {}, `${title}: no whole epoch.`);
   if (ys.length === 0) return html("p", {}, `${title}: no value is a number.`);
   const last = epochs.at(-1).epoch;
   return lineChart({id, title}, series,
@@ -42,8 +43,10 @@ function epochChart(id, title, epochs, fields, format, tickFormat) {
       table(`${title} by epoch`, EPOCH_COLUMNS, epochs));
 }
 
-function training({epochs, test}) {
-  return section("training", "Training", html("div", {class: "pair"},
+function training({epochs, test, ended}) {
+  return section("training", "Training",
+      ended ? html("p", {id: "ended"}, `The run ${ended}.`) : null,
+      html("div", {class: "pair"},
       epochChart("fig-loss", "Loss", epochs,
           {loss: "training", validation_loss: "validation"}, number, number),
       epochChart("fig-accuracy", "Accuracy", epochs,

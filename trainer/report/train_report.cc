@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/status.h"
@@ -15,6 +14,7 @@
 #include "trainer/measure/sweep.h"
 #include "trainer/model.h"
 #include "trainer/report/graph_pictures.h"
+#include "trainer/search/trial_config.h"
 
 namespace onestep {
 namespace {
@@ -136,12 +136,12 @@ absl::StatusOr<Json> TrainReport(const Config& config, const TrainingData& data,
       ", batch ", config.batch);
   report["written"] = absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::Now(),
                                        absl::UTCTimeZone());
-  report["command"] =
-      absl::StrCat("trainer ", absl::StrJoin(config.arguments, " "));
+  report["command"] = GivenCommandLine(config);
   report["config"] = ConfigToJson(config);
   report["machine"] = MachineInfo();
   report["epochs"] = run.epochs;
   report["test"] = run.test;
+  report["ended"] = run.ended;
 
   progress("profile");
   RETURN_IF_ERROR(AddProfiles(config, data.train, report));

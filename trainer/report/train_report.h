@@ -19,6 +19,7 @@ namespace onestep {
 struct FinishedRun {
   nlohmann::ordered_json epochs;  // a list, as `train --json` prints it
   nlohmann::ordered_json test;    // accuracy, loss, rows; null: not evaluated
+  std::string ended;  // before its time: "diverged: ..."; "": it did not
 };
 
 // The ways to take a step that a report profiles: first that of the run, then,
