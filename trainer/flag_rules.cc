@@ -76,6 +76,24 @@ absl::Status CheckOutputs(const Config& config) {
   return absl::OkStatus();
 }
 
+// Whether the flags leave a way with workers, whom --affinity places.
+bool HasWorkers(const Config& config) {
+  const std::vector<Dispatch>& columns = config.dispatches;
+  const Dispatch dispatch = config.compile.dispatch;
+  switch (config.verb) {
+    case Verb::kTrain:
+      return dispatch == Dispatch::kSingle || dispatch == Dispatch::kAuto;
+    case Verb::kGraph:
+    case Verb::kProfile:  // which take auto for ops
+      return dispatch == Dispatch::kSingle;
+    case Verb::kSweep:
+      return columns.empty() || std::find(columns.begin(), columns.end(),
+                                          Dispatch::kSingle) != columns.end();
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 absl::Status CheckTogether(const Config& config, const FlagSet& flags) {
@@ -88,6 +106,10 @@ absl::Status CheckTogether(const Config& config, const FlagSet& flags) {
           absl::StrCat(flag, ": want --optimizer momentum with it, got ",
                        NameOf(config.optimizer.kind)));
     }
+  }
+  if (config.compile.affinity.kind != Affinity::kNone && !HasWorkers(config)) {
+    return absl::InvalidArgumentError(
+        "--affinity: want --dispatch single with it");
   }
   if (config.patience > 0 && config.validation == 0) {
     return absl::InvalidArgumentError(

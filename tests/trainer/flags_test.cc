@@ -336,6 +336,15 @@ TEST(FlagsTest, RefusesWhatWouldHaveNoEffect) {
   ExpectRefused({"sweep", "--dispatch", "ops,auto"},
                 {"--dispatch: want ops|graph|single, got 'auto'"});
   ExpectRefused({"profile", "--compare", "--fuse", "off"}, {"--compare: "});
+  for (const char* verb : {"profile", "graph"}) {
+    ExpectRefused({verb, "--affinity", "0,99"},
+                  {"--affinity: want --dispatch"});
+    EXPECT_OK(ParseCommandLine(
+        {verb, "--affinity", "compact", "--dispatch", "single"}));
+  }
+  ExpectRefused({"--affinity", "0", "--dispatch", "ops"}, {"--affinity: want"});
+  ExpectRefused({"sweep", "--affinity", "0", "--dispatch", "ops"},
+                {"--affinity: want"});
   ExpectRefused({"bench", "--gate", "5%"}, {"--gate: want --compare FILE"});
   ExpectRefused({"bench", "--compare", "a", "--gate", "5"}, {"like 5%"});
   ExpectRefused({"train", "--trace-steps", "5"}, {"--trace-steps: want"});
