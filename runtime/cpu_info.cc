@@ -83,11 +83,14 @@ std::string CoreOf(int cpu, const std::string& root) {
 }  // namespace
 
 int DefaultThreads() {
-  const std::vector<int> cpus = AffinityCpus();
-  int threads = PhysicalCores(cpus);
+  return std::max(1, std::min(PhysicalCores(AffinityCpus()), UsableCpus()));
+}
+
+int UsableCpus() {
+  int cpus = static_cast<int>(AffinityCpus().size());
   const int limit = CgroupCpuLimit();
-  if (limit > 0) threads = std::min(threads, limit);
-  return std::max(threads, 1);
+  if (limit > 0) cpus = std::min(cpus, limit);
+  return std::max(cpus, 1);
 }
 
 std::vector<int> AffinityCpus() {

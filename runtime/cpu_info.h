@@ -13,6 +13,10 @@ namespace onestep {
 // mask, the cgroup quota and the physical cores of the mask; at least 1.
 int DefaultThreads();
 
+// The CPUs that this process can keep busy at once: of the affinity mask, as
+// many as the cgroup quota allows; at least 1.
+int UsableCpus();
+
 // The logical CPUs of the calling thread's affinity mask, ascending.
 std::vector<int> AffinityCpus();
 

@@ -2,9 +2,12 @@
 #include "runtime/dispatch_cost.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "runtime/chain.h"
@@ -58,6 +61,25 @@ absl::StatusOr<CallTimes> TimeCalls(
 
 OnednnView Place(int slot) { return {.slot = slot}; }
 
+// The median of readings in a row that differ: what is shorter cannot be told.
+double ClockStepNs() {
+  std::array<int64_t, 10'000> ticks;
+  TickScale scale;
+  for (int64_t& tick : ticks) tick = NowTicks();
+  scale.End();
+  const int64_t ns = scale.ToNs(ticks.back()) - scale.ToNs(ticks.front());
+  const int64_t all = std::max<int64_t>(1, ticks.back() - ticks.front());
+  std::vector<int64_t> steps;
+  for (size_t i = 1; i < ticks.size(); ++i) {
+    if (ticks[i] > ticks[i - 1]) steps.push_back(ticks[i] - ticks[i - 1]);
+  }
+  if (steps.empty()) return 0;
+  std::nth_element(steps.begin(), steps.begin() + steps.size() / 2,
+                   steps.end());
+  return static_cast<double>(ns) / static_cast<double>(all) *
+         static_cast<double>(steps[steps.size() / 2]);
+}
+
 }  // namespace
 
 absl::StatusOr<DispatchCost> MeasureDispatchCost() {
@@ -79,6 +101,7 @@ absl::StatusOr<DispatchCost> MeasureDispatchCost() {
       }));
   DispatchCost cost;
   cost.clock_ns = std::max(0.0, empty.traced_ns - empty.ns);
+  cost.clock_step_ns = ClockStepNs();
   cost.call_ns = empty.ns;
   cost.matmul_ns = matmul.ns;
   cost.eltwise_ns = eltwise.ns;

@@ -28,22 +28,31 @@ class App;
 
 namespace onestep {
 
+// All but those that a verb does not take.
 template <typename E>
-std::vector<std::string> Words() {
+std::vector<std::string> Words(std::optional<E> without = std::nullopt) {
   std::vector<std::string> words;
-  for (const Named<E>& named : Names<E>()) words.push_back(named.name);
+  for (const Named<E>& named : Names<E>()) {
+    if (named.value != without) words.push_back(named.name);
+  }
   return words;
 }
 
 // "want cpu|gpu, got 'tpu'; the nearest is 'cpu'".
 template <typename E>
-absl::StatusOr<E> ParseChoice(const std::string& text) {
+absl::StatusOr<E> ParseChoiceBut(std::optional<E> without,
+                                 const std::string& text) {
   for (const Named<E>& named : Names<E>()) {
-    if (text == named.name) return named.value;
+    if (text == named.name && named.value != without) return named.value;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "want ", absl::StrJoin(Words<E>(), "|"), ", got ", Quote(text),
-      "; the nearest is ", NearestOf(text, Words<E>())));
+  const std::vector<std::string> words = Words<E>(without);
+  return absl::InvalidArgumentError(
+      absl::StrCat("want ", absl::StrJoin(words, "|"), ", got ", Quote(text),
+                   "; the nearest is ", NearestOf(text, words)));
+}
+template <typename E>
+absl::StatusOr<E> ParseChoice(const std::string& text) {
+  return ParseChoiceBut<E>(std::nullopt, text);
 }
 
 // Appends a value of a list. InvalidArgument: it is there already.
@@ -101,25 +110,27 @@ class FlagSet {
     });
   }
   template <typename E>
-  void Choice(const std::string& flag, E* value, const std::string& help) {
-    Value(flag, absl::StrJoin(Words<E>(), "|"),
+  void Choice(const std::string& flag, E* value, const std::string& help,
+              std::optional<E> without = std::nullopt) {
+    Value(flag, absl::StrJoin(Words<E>(without), "|"),
           absl::StrCat(help, " [", NameOf(*value), "]"),
-          [value](const std::string& text) -> absl::Status {
-            ASSIGN_OR_RETURN(*value, ParseChoice<E>(text));
+          [value, without](const std::string& text) -> absl::Status {
+            ASSIGN_OR_RETURN(*value, ParseChoiceBut<E>(without, text));
             return absl::OkStatus();
           });
   }
   // Choices, by commas, each once.
   template <typename E>
   void Choices(const std::string& flag, std::vector<E>* values,
-               const std::string& help) {
+               const std::string& help,
+               std::optional<E> without = std::nullopt) {
     Value(flag, "A,B",
-          absl::StrCat(help, ", of ", absl::StrJoin(Words<E>(), ", ")),
-          [values](const std::string& text) -> absl::Status {
+          absl::StrCat(help, ", of ", absl::StrJoin(Words<E>(without), ", ")),
+          [values, without](const std::string& text) -> absl::Status {
             values->clear();
             for (const auto word : absl::StrSplit(text, ',')) {
               ASSIGN_OR_RETURN(const E value,
-                               ParseChoice<E>(std::string(word)));
+                               ParseChoiceBut<E>(without, std::string(word)));
               RETURN_IF_ERROR(AppendOnce(value, word, values));
             }
             return absl::OkStatus();

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
 #include "trainer/exit_code.h"
@@ -88,7 +87,6 @@ class Flags {
   void AddModelFile();
   void AddOutput();
 
-  absl::Status SetGate(const std::string& text);
   absl::Status SetPasses(const std::string& text);
   absl::Status SetThreads(const std::string& text);
   bool IsOneOf(std::initializer_list<Verb> verbs) const {
@@ -110,7 +108,9 @@ Flags::Flags(Verb verb)
   if (IsOneOf({Verb::kGraph, Verb::kBench, Verb::kProfile, Verb::kAdvise})) {
     config_.model.widths = {784, 128, 10};
   }
-  if (verb == Verb::kProfile) config_.input = InputMode::kDense;
+  if (IsOneOf({Verb::kGraph, Verb::kProfile})) {  // nothing is timed to choose
+    config_.input = InputMode::kDense;
+  }
   if (verb == Verb::kSweep) {
     config_.batches = {32, 64, 128, 256, 512, 1024, 2048, 4096};
     config_.epochs = 1;
@@ -213,7 +213,10 @@ void Flags::AddMeasuring() {
       flags_.Value("--gate", "X%",
                    "With --compare: fail (exit 7) where a step is surely "
                    "slower than then by more than this",
-                   [this](const std::string& text) { return SetGate(text); });
+                   [this](const std::string& text) -> absl::Status {
+                     ASSIGN_OR_RETURN(config_.gate, ParsePercent(text, 1000));
+                     return absl::OkStatus();
+                   });
       break;
     case Verb::kProfile:
       flags_.Integer("--steps", &config_.profile_steps, kLeastProfiledSteps,
@@ -327,7 +330,8 @@ void Flags::AddCompile() {
   if (config_.verb == Verb::kSweep) {
     flags_.Choices("--dispatch", &config_.dispatches,
                    "How the step is launched, a column each [ops,single; on a "
-                   "GPU graph,single]");
+                   "GPU graph,single]",
+                   std::optional(Dispatch::kAuto));
   } else if (!advises && !embeds) {
     flags_.Choice("--device", &compile.device, "Where it runs");
   }
@@ -342,8 +346,9 @@ void Flags::AddCompile() {
       "--threads", "N|auto",
       absl::StrCat(searches ? "CPU threads that share the trials; auto: "
                    : embeds ? "CPU threads that share the corpus; auto: "
-                            : "CPU threads; auto: the fastest of 1, 2, 4 ... "
-                              "in a train step, else ",
+                   : IsOneOf({Verb::kTrain, Verb::kAdvise})
+                       ? "CPU threads; auto: the fastest of 1, 2, 4 ... to "
+                       : "CPU threads; auto: ",
                    compile.threads, " [auto]"),
       [this](const std::string& text) { return SetThreads(text); });
   if (IsOneOf({Verb::kTrain, Verb::kGraph, Verb::kProfile, Verb::kSweep,
@@ -351,7 +356,9 @@ void Flags::AddCompile() {
     flags_.Choice(
         "--input", &config_.input,
         "What the first layer's products walk: all values of the data, or "
-        "its nonzeros");
+        "its nonzeros",
+        config_.input == InputMode::kAuto ? std::nullopt
+                                          : std::optional(InputMode::kAuto));
   }
   if (config_.verb != Verb::kEval && config_.verb != Verb::kPredict) {
     flags_.Value(
@@ -392,20 +399,6 @@ absl::Status Flags::SetThreads(const std::string& text) {
   return absl::InvalidArgumentError(
       absl::StrCat("want auto or an integer from 1 to ", kMaxThreads, ", got ",
                    Quote(text)));
-}
-
-absl::Status Flags::SetGate(const std::string& text) {
-  absl::string_view number = text;
-  if (!absl::ConsumeSuffix(&number, "%")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want a share like 5%, got ", Quote(text)));
-  }
-  ASSIGN_OR_RETURN(const double percent, ParseNumber(number, 0, 1000));
-  config_.gate = percent / 100;
-  if (config_.gate == 0) {
-    return absl::InvalidArgumentError("want more than 0%, got 0%");
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Flags::SetPasses(const std::string& text) {

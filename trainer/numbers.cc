@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "runtime/status.h"
 
 namespace onestep {
 namespace {
@@ -45,6 +47,19 @@ absl::StatusOr<uint64_t> ParseUnsigned(absl::string_view text) {
 absl::StatusOr<double> ParseNumber(absl::string_view text, double low,
                                    double high) {
   return ParseWithin(text, "a number", low, high);
+}
+
+absl::StatusOr<double> ParsePercent(absl::string_view text, double high) {
+  absl::string_view number = text;
+  if (!absl::ConsumeSuffix(&number, "%")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want a share like 5%, got ", Quote(text)));
+  }
+  ASSIGN_OR_RETURN(const double percent, ParseNumber(number, 0, high));
+  if (percent == 0) {
+    return absl::InvalidArgumentError("want more than 0%, got 0%");
+  }
+  return percent / 100;
 }
 
 double AsWritten(float value) {

@@ -23,6 +23,9 @@ absl::StatusOr<uint64_t> ParseUnsigned(absl::string_view text);
 absl::StatusOr<double> ParseNumber(absl::string_view text, double low,
                                    double high);
 
+// A share as "5%", above 0: 0.05. InvalidArgument as above.
+absl::StatusOr<double> ParsePercent(absl::string_view text, double high);
+
 // The double that is printed as the float is: 0.9f as 0.9.
 double AsWritten(float value);
 

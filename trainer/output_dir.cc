@@ -27,7 +27,8 @@ absl::Status CannotWrite(const std::string& path, const std::string& reason) {
       absl::StrCat("cannot write ", path, ": ", reason));
 }
 
-// What a run writes to its folder, or the draft of it that was broken off.
+}  // namespace
+
 bool IsOfARun(const std::string& name) {
   const std::string file = name.substr(0, name.find(".tmp."));
   constexpr const char* kFiles[] = {
@@ -37,8 +38,6 @@ bool IsOfARun(const std::string& name) {
   return std::find(std::begin(kFiles), std::end(kFiles), file) !=
          std::end(kFiles);
 }
-
-}  // namespace
 
 absl::Status CheckOutputDir(const std::string& dir, bool force) {
   std::error_code error;

@@ -17,6 +17,9 @@ namespace onestep {
 // FailedPrecondition when it is not a folder. Changes nothing.
 absl::Status CheckOutputDir(const std::string& dir, bool force);
 
+// Whether a run writes a file of this name to its folder, or a draft of it.
+bool IsOfARun(const std::string& name);
+
 // Makes the folder and those around it. FailedPrecondition.
 absl::Status MakeFolder(const std::string& dir);
 

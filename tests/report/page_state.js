@@ -141,13 +141,14 @@ function report() {
       (element) => [(element.closest("figure .picture, figure")).id,
                     state(element)]));
   const text = (selector) => document.querySelector(selector).textContent;
-  done({errors,
+  done({errors: [...errors, ...window.problems],
         charts: byId(all(".plot"), stateOfChart),
         pictures: byId(all(".picture"), stateOfPicture),
         tables: Object.fromEntries(all("table[id]").map((table) => [
           table.id, stateOfTable(table)])),
         texts: {title: text("h1"), header: text("header"),
                 config: text("#configuration"), machine: text("#machine"),
+                training: document.querySelector("#training")?.textContent,
                 losses: document.querySelector("#losses")?.textContent}});
 }
 

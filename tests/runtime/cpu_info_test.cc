@@ -119,6 +119,7 @@ TEST(DefaultThreadsTest, FollowsTheAffinityMask) {
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_EQ(AffinityCpus().size(), 1u);
   EXPECT_EQ(DefaultThreads(), 1);
+  EXPECT_EQ(UsableCpus(), 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
   EXPECT_LE(DefaultThreads(), static_cast<int>(AffinityCpus().size()));
 }

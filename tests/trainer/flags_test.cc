@@ -340,13 +340,40 @@ TEST(FlagsTest, AVerbIsNoValueOfAFlagThatNeedNotTakeOne) {
 }
 
 TEST(FlagsTest, RefusesWhatWouldHaveNoEffect) {
-  ExpectRefused({"profile", "--input", "auto"}, {"--input: want dense or"});
+  ExpectRefused({"profile", "--input", "auto"}, {"--input: want dense|sparse"});
+  ExpectRefused({"graph", "--input", "auto"}, {"--input: want dense|sparse"});
+  ExpectRefused({"sweep", "--dispatch", "ops,auto"},
+                {"--dispatch: want ops|graph|single, got 'auto'"});
   ExpectRefused({"profile", "--compare", "--fuse", "off"}, {"--compare: "});
+  for (const char* verb : {"profile", "graph"}) {
+    ExpectRefused({verb, "--affinity", "0,99"},
+                  {"--affinity: want --dispatch"});
+    EXPECT_OK(ParseCommandLine(
+        {verb, "--affinity", "compact", "--dispatch", "single"}));
+  }
+  ExpectRefused({"--affinity", "0", "--dispatch", "ops"}, {"--affinity: want"});
+  ExpectRefused({"sweep", "--affinity", "0", "--dispatch", "ops"},
+                {"--affinity: want"});
   ExpectRefused({"bench", "--gate", "5%"}, {"--gate: want --compare FILE"});
   ExpectRefused({"bench", "--compare", "a", "--gate", "5"}, {"like 5%"});
   ExpectRefused({"train", "--trace-steps", "5"}, {"--trace-steps: want"});
   ExpectRefused({"advise", "--device", "gpu"}, {"unknown flag '--device'"});
   ExpectRefused({"bench", "--dispatch", "ops"}, {"unknown flag '--dispatch'"});
+}
+
+TEST(FlagsTest, NoFileIsWrittenByTwoFlags) {
+  ExpectRefused({"--report", "a/f", "--trace", "./a//f"},
+                {"--report: want a file that --trace does not write, got "
+                 "'a/f'"});
+  ExpectRefused({"--trace", "f", "--device", "gpu", "--dump-cuda-graph", "f"},
+                {"--trace: ", "--dump-cuda-graph"});
+  ExpectRefused({"--trace", "d/log.jsonl", "--out", "d/"}, {"--out"});
+  ExpectRefused({"--report", "d", "--out", "d"}, {"--out"});
+  ExpectRefused({"--report", "d", "--dump-ir", "d"}, {"--dump-ir"});
+  ExpectRefused({"word2vec", "text", "--cache", "d/graph.txt", "--out", "d"},
+                {"--cache: ", "--out"});
+  EXPECT_OK(ParseCommandLine(
+      {"--report", "d/a", "--trace", "d/b", "--out", "d", "--dump-ir", "d"}));
 }
 
 TEST(FlagsTest, HelpShowsFlagsDefaultsAndExitCodes) {

@@ -33,7 +33,7 @@ CompileOptions OptionsOf(const Config& config, const Dataset& data) {
 }
 
 // What was profiled, where.
-Json Settings(const Config& config, const Dataset& data,
+Json Settings(const Config& config, const Dataset& data, Dispatch dispatch,
               const EnvironmentWatch& watch) {
   Json json;
   json["model"] = config.model.ToString();
@@ -43,7 +43,7 @@ Json Settings(const Config& config, const Dataset& data,
   json["batch"] = config.batch;
   json["data"] = data.source;
   json["device"] = NameOf(config.compile.device);
-  json["dispatch"] = NameOf(config.compile.dispatch);
+  json["dispatch"] = NameOf(dispatch);
   json["threads"] = config.compile.threads;
   json["input"] = NameOf(config.input);
   json["environment"] = ToJson(watch.SoFar());
@@ -51,13 +51,14 @@ Json Settings(const Config& config, const Dataset& data,
 }
 
 std::string HeaderOf(const Config& config, const Dataset& data,
-                     const EnvironmentWatch& watch) {
+                     Dispatch dispatch, const EnvironmentWatch& watch) {
   return absl::StrCat(
       "profile: ", config.model.ToString(), ", ",
       NameOf(config.model.activation), ", ", NameOf(config.model.loss), ", ",
       NameOf(config.optimizer.kind), ", batch ", config.batch, ", device ",
-      NameOf(config.compile.device), ", threads ", config.compile.threads,
-      "\nrows: ", data.source, "\nmachine: ", ToString(watch.SoFar()), "\n\n");
+      NameOf(config.compile.device), ", dispatch ", NameOf(dispatch),
+      ", threads ", config.compile.threads, "\nrows: ", data.source,
+      "\nmachine: ", ToString(watch.SoFar()), "\n\n");
 }
 
 absl::StatusOr<std::vector<Profile>> Profiles(const Config& config,
@@ -94,10 +95,10 @@ absl::Status RunProfile(const Config& config, Console& console) {
   TraceFile trace;
   ASSIGN_OR_RETURN(const std::vector<Profile> profiles,
                    Profiles(config, data, trace));
-  if (!config.trace.empty()) RETURN_IF_ERROR(trace.Write(config.trace));
-  Json json = Settings(config, data, watch);
+  const Dispatch dispatch = profiles[0].dispatch;
+  Json json = Settings(config, data, dispatch, watch);
   json["profiles"] = Json::array();
-  std::string text = HeaderOf(config, data, watch);
+  std::string text = HeaderOf(config, data, dispatch, watch);
   for (const Profile& profile : profiles) {
     json["profiles"].push_back(ToJson(profile));
     absl::StrAppend(&text, ToText(profile), "\n");
@@ -107,7 +108,7 @@ absl::Status RunProfile(const Config& config, Console& console) {
     absl::StrAppend(&text, CompareText(profiles[0], profiles[1]));
   }
   console.Print(config.json ? absl::StrCat(JsonText(json, 2), "\n") : text);
-  return absl::OkStatus();
+  return config.trace.empty() ? absl::OkStatus() : trace.Write(config.trace);
 }
 
 }  // namespace onestep

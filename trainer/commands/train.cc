@@ -89,7 +89,8 @@ class TrainCommand {
   }
   absl::Status WriteTrace();
   absl::Status Report(const absl::Status& status);
-  absl::Status WriteReport(const std::optional<EvalResult>& test);
+  absl::Status WriteReport(const absl::Status& status,
+                           const std::optional<EvalResult>& test);
   absl::Status Explain(const absl::Status& status) const;
   void PrintConfig();
   void PrintCompiled();
@@ -287,7 +288,7 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
   // Who stops a run does not wait for what the page has measured.
   if (!config_.report.empty()) {
     absl::Status report = absl::CancelledError("stopped");
-    if (PendingSignal() == 0) report = WriteReport(test);
+    if (PendingSignal() == 0) report = WriteReport(status, test);
     if (absl::IsCancelled(report)) {
       Console::Notice(absl::StrCat(config_.report, " is not written"));
     }
@@ -296,10 +297,12 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
   return result;
 }
 
-absl::Status TrainCommand::WriteReport(const std::optional<EvalResult>& test) {
+absl::Status TrainCommand::WriteReport(const absl::Status& status,
+                                       const std::optional<EvalResult>& test) {
   console_.Flush();
   FinishedRun run;
   run.epochs = epochs_;
+  run.ended = std::string(status.message());
   if (test) {
     run.test = {{"accuracy", test->accuracy},
                 {"loss", test->loss},

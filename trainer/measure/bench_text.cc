@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "trainer/measure/peak.h"
 
 namespace onestep {
 namespace {
@@ -46,11 +47,13 @@ std::string HeaderOf(const Config& config, const BenchRun& run, double peak) {
         "for many; _split: first layer on tensor cores, exact\nsynced: the "
         "host waits for each step and reads its loss\n");
   }
+  const std::string turns = TakeTurnsNote(config.compile.threads);
   return absl::StrCat(
       title, ", threads ", config.compile.threads, "\n",
       absl::StrFormat("peak %.1f GFLOP/s: multiply-adds in registers, the best "
                       "of samples in between\n",
                       peak),
+      turns.empty() ? "" : absl::StrCat("note: ", turns, "\n"),
       "unfused: a oneDNN primitive per op; loops: a loop of ours per op;\n"
       "fused: the fused chain; single: one dispatch, the team program\n");
 }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "runtime/status.h"
+#include "trainer/available_memory.h"
 
 namespace onestep {
 namespace {
@@ -57,6 +58,7 @@ absl::StatusOr<MemoryUse> EstimateMemory(const ModelSpec& model,
                    train_rows * label_and_order + steps * kScalars * kFloat},
       {"other", own.other + weights + states}};
   memory.arena_bytes = compiled.executable->arena_bytes();
+  memory.available_bytes = AvailableMemory();
   return memory;
 }
 
@@ -68,6 +70,10 @@ nlohmann::ordered_json ToJson(const MemoryUse& memory) {
   }
   json["arena_bytes"] = memory.arena_bytes;
   json["total_bytes"] = memory.total_bytes();
+  json["available_bytes"] =
+      memory.available_bytes < 0
+          ? nlohmann::ordered_json(nullptr)
+          : nlohmann::ordered_json(memory.available_bytes);
   return json;
 }
 
@@ -88,8 +94,14 @@ std::string ToText(const MemoryUse& memory) {
   for (const auto& [kind, bytes] : memory.kinds) {
     absl::StrAppendFormat(&text, "  %-16s %10s\n", kind, BytesText(bytes));
   }
-  absl::StrAppendFormat(&text, "  %-16s %10s\n", "total",
+  absl::StrAppendFormat(&text, "  %-16s %10s", "total",
                         BytesText(memory.total_bytes()));
+  const int64_t available = memory.available_bytes;
+  if (available < 0) return text + "\n";
+  absl::StrAppend(&text, "; available here ", BytesText(available), "\n");
+  if (memory.total_bytes() > available) {
+    absl::StrAppend(&text, "note: this machine cannot hold such a run now\n");
+  }
   return text;
 }
 

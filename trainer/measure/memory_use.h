@@ -26,7 +26,8 @@ namespace onestep {
 // for the short last batch of an epoch and the evaluation's, which are smaller.
 struct MemoryUse {
   std::vector<std::pair<std::string, int64_t>> kinds;  // in this order
-  int64_t arena_bytes = 0;  // the executable's: within several of them
+  int64_t arena_bytes = 0;       // the executable's: within several of them
+  int64_t available_bytes = -1;  // here and now; -1: not known
   int64_t total_bytes() const;
 };
 
@@ -38,7 +39,7 @@ absl::StatusOr<MemoryUse> EstimateMemory(const ModelSpec& model,
                                          int64_t train_rows, int64_t batch);
 
 nlohmann::ordered_json ToJson(const MemoryUse& memory);
-// A line per kind, indented by two.
+// A line per kind, indented by two, and what is available beside the total.
 std::string ToText(const MemoryUse& memory);
 // "3.2 MiB".
 std::string BytesText(int64_t bytes);

@@ -7,7 +7,9 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/probe.h"
+#include "runtime/cpu_info.h"
 #include "runtime/parallel.h"
 
 namespace onestep {
@@ -23,7 +25,15 @@ double SecondsSince(Clock::time_point start) {
 
 }  // namespace
 
-PeakProbe::PeakProbe(int threads) : threads_(threads) {
+std::string TakeTurnsNote(int threads) {
+  const int cpus = UsableCpus();
+  if (threads <= cpus) return "";
+  return absl::StrCat(threads, " threads take turns on ", cpus,
+                      cpus == 1 ? " CPU" : " CPUs",
+                      ": a peak is what these reach");
+}
+
+PeakProbe::PeakProbe(int threads) : threads_(std::min(threads, UsableCpus())) {
   // On this thread alone, and the fastest of several: what interrupts the loop
   // must not pass for its work.
   const auto fastest = [this] {

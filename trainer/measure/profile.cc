@@ -116,6 +116,7 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
                                                  data, options_.batch));
   const Executable& executable = session_->executable();
   profile_.lowering = executable.lowering();
+  profile_.dispatch = session_->compiled().dispatch;
   profile_.workers = executable.workers();
   // Its values, the params, and the rows it fetches.
   memory_bytes_ = executable.arena_bytes() + 4 * model.num_parameters() +
@@ -165,7 +166,8 @@ absl::StatusOr<Profile> Profiler::Finish(TraceFile* trace) {
   if (trace != nullptr) {
     trace->AddCompile(absl::StrCat("compile, ", way_.name),
                       session_->compiled());
-    trace->AddSteps(session_->compiled(), kept_traces_, options_.trace_steps);
+    trace->AddSteps(session_->compiled(), kept_traces_, options_.trace_steps,
+                    way_.name);
   }
   return std::move(profile_);
 }
@@ -260,6 +262,10 @@ void Profiler::NoteDisturbances(size_t kept) {
 }
 
 void Profiler::NoteWhatIsMissing() {
+  if (const std::string turns = TakeTurnsNote(threads_);
+      !timed_ && !turns.empty()) {
+    Note(turns);
+  }
   if (!timed_ && profile_.workers == 1 && threads_ > 1 &&
       !ForkRecorder::Available().ok()) {
     Note(std::string(ForkRecorder::Available().message()));
@@ -433,9 +439,7 @@ absl::StatusOr<std::vector<Profile>> ProfileSteps(
            !std::all_of(profilers.begin(), profilers.end(), is_done));
   std::vector<Profile> profiles;
   for (const auto& profiler : profilers) {
-    const bool last = &profiler == &profilers.back();
-    ASSIGN_OR_RETURN(Profile profile,
-                     profiler->Finish(last ? options.trace : nullptr));
+    ASSIGN_OR_RETURN(Profile profile, profiler->Finish(options.trace));
     profiles.push_back(std::move(profile));
   }
   return profiles;

@@ -46,6 +46,7 @@ struct Profile {
   std::string name;  // "unfused"
   std::string lowering;
   Device device = Device::kCpu;
+  Dispatch dispatch = Dispatch::kOps;  // what auto led to
   int64_t batch = 0;
   int64_t steps = 0;  // that were profiled
   int workers = 1;
@@ -79,8 +80,8 @@ struct ProfileOptions {
   int64_t steps = 2000;  // at least so many ...
   // ... but all ways together no longer, a slice of each aside; 0: any.
   double most_seconds = 0;
-  TraceFile* trace = nullptr;  // gets the last way's compilation and steps
-  int64_t trace_steps = 0;     // as many of them
+  TraceFile* trace = nullptr;  // gets each way's compilation and steps
+  int64_t trace_steps = 0;     // as many of each
   // Gets "NAME: why" of a way that cannot be run; null: that is an error.
   std::vector<std::string>* refused = nullptr;
   CoreWaitsFn waits = CoreWaitsNow;  // tells which slices were disturbed

@@ -28,6 +28,11 @@ std::string ShapeOf(const StepInfo& step) {
   return std::string(shape);
 }
 
+// Whether there is a value per step, not a remainder of means.
+bool HasSteps(const ProfileRow& row) {
+  return row.kind != ProfileKind::kUnaccounted;
+}
+
 Json ToJson(const ProfileRow& row) {
   Json json;
   json["worker"] = row.worker;
@@ -36,7 +41,7 @@ Json ToJson(const ProfileRow& row) {
   json["phase"] = row.step.phase;
   json["shape"] = ShapeOf(row.step);
   json["mean_us"] = row.mean_us;
-  const bool has_steps = row.kind != ProfileKind::kUnaccounted;
+  const bool has_steps = HasSteps(row);
   json["median_us"] = has_steps ? Json(row.median_us) : Json(nullptr);
   json["p95_us"] = has_steps ? Json(row.p95_us) : Json(nullptr);
   json["share"] = row.share;
@@ -87,10 +92,13 @@ std::string Rate(double value) {
 }
 
 std::string RowText(const ProfileRow& row) {
+  const auto of_steps = [&row](double us) {
+    return HasSteps(row) ? absl::StrFormat("%.3f", us) : "";
+  };
   return absl::StrFormat(
-      "%-8s  %-15s %8.3f %8.3f %8.3f %6.1f %8s %7s %6s  %-18s  %s\n",
-      row.step.phase, row.step.op, row.mean_us, row.median_us, row.p95_us,
-      100 * row.share, Rate(row.gflops), Rate(row.gbs),
+      "%-8s  %-15s %8.3f %8s %8s %6.1f %8s %7s %6s  %-18s  %s\n",
+      row.step.phase, row.step.op, row.mean_us, of_steps(row.median_us),
+      of_steps(row.p95_us), 100 * row.share, Rate(row.gflops), Rate(row.gbs),
       row.roofline > 0 ? absl::StrFormat("%.0f %%", 100 * row.roofline) : "",
       row.step.implementation, ShapeOf(row.step));
 }
@@ -136,13 +144,15 @@ std::string TotalsText(const Profile& profile) {
   }
   absl::StrAppendFormat(
       &text,
-      "taken off: %.1f ns a call for the clock; dispatch: %.1f ns a call, "
+      "taken off: %.1f ns a call for the clock, whose readings are %.1f ns "
+      "apart; dispatch: %.1f ns a call, "
       "%.0f ns a oneDNN matmul, %.0f ns another primitive\n"
       "roofs%s: %.1f GFLOP/s of multiply-adds, %.1f GB/s of a copy in as much "
       "memory; above 100 %%: the call's data lie in a nearer cache\n",
-      profile.cost.clock_ns, profile.cost.call_ns, profile.cost.matmul_ns,
-      profile.cost.eltwise_ns, profile.workers > 1 ? " of a worker" : "",
-      profile.peak_gflops, profile.bandwidth_gbs);
+      profile.cost.clock_ns, profile.cost.clock_step_ns, profile.cost.call_ns,
+      profile.cost.matmul_ns, profile.cost.eltwise_ns,
+      profile.workers > 1 ? " of a worker" : "", profile.peak_gflops,
+      profile.bandwidth_gbs);
   return text;
 }
 
@@ -153,6 +163,7 @@ Json ToJson(const Profile& profile) {
   json["name"] = profile.name;
   json["lowering"] = profile.lowering;
   json["device"] = NameOf(profile.device);
+  json["dispatch"] = NameOf(profile.dispatch);
   json["batch"] = profile.batch;
   json["steps"] = profile.steps;
   json["workers"] = profile.workers;
@@ -161,6 +172,7 @@ Json ToJson(const Profile& profile) {
   json["undisturbed_high_us"] = profile.undisturbed_high_us;
   json["profiled_us"] = profile.profiled_us;
   json["clock_ns"] = profile.cost.clock_ns;
+  json["clock_step_ns"] = profile.cost.clock_step_ns;
   json["call_ns"] = profile.cost.call_ns;
   json["matmul_primitive_ns"] = profile.cost.matmul_ns;
   json["eltwise_primitive_ns"] = profile.cost.eltwise_ns;

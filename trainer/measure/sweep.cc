@@ -254,6 +254,7 @@ absl::StatusOr<Sweep> Sweeper::Run() {
   sweep_.lr = config_.lr;
   sweep_.threads = config_.compile.threads;
   sweep_.data = data_.train.source;
+  sweep_.note = TakeTurnsNote(sweep_.threads);
   const std::vector<Column> columns = ColumnsOf(config_, data_.train);
   for (const int64_t batch : config_.batches) {
     if (PendingSignal() != 0) return absl::CancelledError("stopped");

@@ -59,7 +59,8 @@ void TraceFile::AddCompile(const std::string& name, const Compiled& compiled) {
 }
 
 void TraceFile::AddSteps(const Compiled& compiled,
-                         const std::vector<StepTrace>& traces, int64_t most) {
+                         const std::vector<StepTrace>& traces, int64_t most,
+                         const std::string& way) {
   const Executable& executable = *compiled.executable;
   for (int w = 0; w < executable.workers(); ++w) {
     if (w + 1 < std::ssize(rows_)) continue;
@@ -70,7 +71,7 @@ void TraceFile::AddSteps(const Compiled& compiled,
     const int64_t count = std::min(trace.steps, most - done);
     for (int w = 0; w < std::ssize(trace.workers); ++w) {
       AddCalls(executable.WorkerSteps(w), trace.workers[w], w + 1, done + 1,
-               count);
+               count, way);
     }
     done += count;
   }
@@ -78,15 +79,17 @@ void TraceFile::AddSteps(const Compiled& compiled,
 
 void TraceFile::AddCalls(const std::vector<StepInfo>& steps,
                          const StepTrace::Worker& worker, int row,
-                         int64_t first_step, int64_t count) {
+                         int64_t first_step, int64_t count,
+                         const std::string& way) {
   if (count == 0) return;
   for (int64_t s = 0; s < count; ++s) {
-    slices_.push_back({row,
-                       absl::StrCat("step ", first_step + s),
-                       "step",
-                       worker.at(s, 0),
-                       worker.at(s, worker.calls),
-                       {}});
+    slices_.push_back(
+        {row,
+         absl::StrCat("step ", first_step + s, way.empty() ? "" : ", ", way),
+         "step",
+         worker.at(s, 0),
+         worker.at(s, worker.calls),
+         {}});
     for (int64_t c = 0; c < worker.calls; ++c) {
       slices_.push_back({row, steps[c].op, "call", worker.at(s, c),
                          worker.at(s, c + 1), ArgsOf(steps[c])});

@@ -25,10 +25,11 @@ class TraceFile {
   void AddCompile(const std::string& name, const Compiled& compiled);
 
   // The first `most` steps of `traces`, which count from 1, with the calls
-  // within them and the forks and joins within those. REQUIRES: of runs that
-  // did not fail.
+  // within them and the forks and joins within those. `way` tells them from
+  // other steps in the file; "": there are none. REQUIRES: of runs that did not
+  // fail.
   void AddSteps(const Compiled& compiled, const std::vector<StepTrace>& traces,
-                int64_t most);
+                int64_t most, const std::string& way = "");
 
   nlohmann::ordered_json ToJson() const;
   // FailedPrecondition "cannot write FILE: <reason>".
@@ -43,7 +44,7 @@ class TraceFile {
   };
   void AddCalls(const std::vector<StepInfo>& steps,
                 const StepTrace::Worker& worker, int row, int64_t first_step,
-                int64_t count);
+                int64_t count, const std::string& way);
 
   std::vector<Slice> slices_;
   std::vector<std::string> rows_ = {"program"};

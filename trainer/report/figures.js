@@ -32,6 +32,14 @@ function figure({id, title, notes = [], open = null}, body, data) {
       html("details", {open}, html("summary", {}, "Data as a table"), data));
 }
 
+// Calls change() when the size of `element` changes, behind the frame in which
+// it did: what changes sizes again is no loop then.
+function onResize(element, change) {
+  const observer = new ResizeObserver(
+      () => requestAnimationFrame(() => change(observer)));
+  observer.observe(element);
+}
+
 // A figure that draw(width) draws, again when its width changes. Its points
 // are the elements with data-label, in the rows that data-row numbers.
 function chart(options, key, draw, data) {
@@ -39,7 +47,7 @@ function chart(options, key, draw, data) {
   const readout = html("output", {class: "readout", "aria-live": "polite"},
                        HINT);
   let drawn = 0;
-  new ResizeObserver(() => {
+  onResize(plot, () => {
     const width = Math.floor(plot.clientWidth);
     if (width === drawn || width === 0) return;
     drawn = width;
@@ -50,7 +58,7 @@ function chart(options, key, draw, data) {
     followKeys(plot, readout);
     if (focused >= 0) plot.querySelectorAll("[data-label]")[focused].focus();
     plot.dataset.drawn = width;
-  }).observe(plot);
+  });
   return figure(options, [key, plot, readout], data);
 }
 

@@ -55,7 +55,11 @@ Fusion FindFusion(const Graph& before, const Graph& after) {
     fusion.before.push_back({label, std::move(parts)});
     fusion.after.push_back({label, {step.get()}});
     fusion.groups.push_back(
-        {{"name", name}, {"from", absl::StrJoin(step->fused_from, " + ")}});
+        {{"name", name},
+         {"from", absl::StrJoin(fusion.before.back().nodes, " + ",
+                                [](std::string* out, const Node* part) {
+                                  out->append(part->def().name);
+                                })}});
   }
   return fusion;
 }

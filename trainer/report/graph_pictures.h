@@ -26,9 +26,10 @@ int64_t CountOps(const Graph& graph);
 //    "unfused_ops": 24, "fused_steps": 8,
 //    "groups": [{"name": "matmul", "from": "matmul + add_bias + relu"}, ...],
 //    "steps": [{"op": "matmul", "unfused": [4, 5, 6]}, ...]}
-// A step's `unfused` are the positions among the unfused ops of those it does.
-// Without pictures, which the program `dot` draws, they are null and the note
-// says why. REQUIRES: `compiled` was made of `textbook`, with fusion.
+// A group is made `from` ops that stand in the graph before. A step's `unfused`
+// are the positions among the unfused ops of those it does. Without pictures,
+// which the program `dot` draws, they are null and the note says why. REQUIRES:
+// `compiled` was made of `textbook`, with fusion.
 absl::StatusOr<nlohmann::ordered_json> GraphPictures(
     Graph textbook, const Compiled& compiled,
     const std::vector<std::string>& disabled_passes,

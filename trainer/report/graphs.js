@@ -43,11 +43,11 @@ function zoomButtons(name, picture, frame) {
     return made;
   };
   // All of it, if that can be read.
-  new ResizeObserver((_, observer) => {
+  onResize(frame, (observer) => {
     observer.disconnect();
     set(Math.max(0.6, Math.min(1, fitting())));
     bringToMiddle(frame, picture.querySelector(".node"));
-  }).observe(frame);
+  });
   return html("div", {class: "buttons"},
       button("−", `${name}: smaller`, () => zoom / 1.25),
       button("+", `${name}: larger`, () => zoom * 1.25),

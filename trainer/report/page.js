@@ -33,6 +33,7 @@ function epochLines(epochs, fields, format) {
 function epochChart(id, title, epochs, fields, format, tickFormat) {
   const series = epochLines(epochs, fields, format);
   const ys = series.flatMap((s) => s.points.map((p) => p.y));
+  if (epochs.length === 0) return html("p", {}, `${title}: no whole epoch.`);
   if (ys.length === 0) return html("p", {}, `${title}: no value is a number.`);
   const last = epochs.at(-1).epoch;
   return lineChart({id, title}, series,
@@ -42,8 +43,10 @@ function epochChart(id, title, epochs, fields, format, tickFormat) {
       table(`${title} by epoch`, EPOCH_COLUMNS, epochs));
 }
 
-function training({epochs, test}) {
-  return section("training", "Training", html("div", {class: "pair"},
+function training({epochs, test, ended}) {
+  return section("training", "Training",
+      ended ? html("p", {id: "ended"}, `The run ${ended}.`) : null,
+      html("div", {class: "pair"},
       epochChart("fig-loss", "Loss", epochs,
           {loss: "training", validation_loss: "validation"}, number, number),
       epochChart("fig-accuracy", "Accuracy", epochs,
@@ -83,8 +86,9 @@ const rowClass = (row) => PHASES.includes(row.phase) && row.kind === "op"
 const totalOf = (rows) => rows.reduce((sum, row) => sum + row.mean_us, 0);
 const workersOf = (profile) =>
     Object.values(Object.groupBy(profile.rows, (row) => row.worker));
-const barName = (profile, worker) => profile.workers > 1
-    ? `${profile.name}, worker ${worker}` : profile.name;
+const titleOf = ({name, of_run}) => of_run ? `${name}, as this run` : name;
+const barName = (profile, worker) => titleOf(profile) +
+    (profile.workers > 1 ? `, worker ${worker}` : "");
 
 // A bar per worker of a profile: µs by phase, then by kind of overhead.
 function phaseBars(profile) {
@@ -221,7 +225,7 @@ function opCharts(profiles) {
   const max = Math.max(
       ...profiles.flatMap((p) => p.rows.map((row) => row.mean_us)));
   return profiles.flatMap((profile, i) => [barChart(
-      {id: `fig-ops-${i}`, title: `Each op, ${profile.name}`,
+      {id: `fig-ops-${i}`, title: `Each op, ${titleOf(profile)}`,
        notes: profileNotes(profile)},
       phaseLegend(), opBars(profile),
       {title: "mean µs per step", format: number, max},
@@ -329,21 +333,23 @@ function ratioFact(ratio) {
   if (!ratio) return null;
   const text = (value) => value.toPrecision(3);
   return ratio.low <= 1 && ratio.high >= 1
-      ? ["fused against unfused", "no measurable difference"]
-      : [`as fast as unfused (${text(ratio.low)} to ${text(ratio.high)})` +
-         (ratio.busy ? ", on a busy machine" : ""), `${text(ratio.value)} ×`];
+      ? ["the chain fused against unfused", "no measurable difference"]
+      : [`the chain fused, as fast as unfused (${text(ratio.low)} to ` +
+             `${text(ratio.high)})` +
+             (ratio.busy ? ", on a busy machine" : ""),
+         `${text(ratio.value)} ×`];
 }
 
 function factsOf(report) {
-  const fused = profileOf(report, "fused");
-  const unfused = profileOf(report, "unfused");
+  const ofRun = report.profiles.find((profile) => profile.of_run);
   const last = report.epochs.at(-1);
   return [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
     last && ["last epoch", seconds(last.seconds)],
-    fused && ["one step, fused" + (fused.busy ? ", on a busy machine" : ""),
-              micros(fused.undisturbed_us)],
-    fused && unfused && ratioFact(report.unfused_over_fused)];
+    ofRun && [`one step, ${titleOf(ofRun)}` +
+                  (ofRun.busy ? ", on a busy machine" : ""),
+              micros(ofRun.undisturbed_us)],
+    ratioFact(report.unfused_over_fused)];
 }
 
 function main(report) {

@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/status.h"
 #include "trainer/machine_info.h"
 #include "trainer/measure/memory_use.h"
-#include "trainer/measure/profile.h"
 #include "trainer/measure/profile_report.h"
 #include "trainer/measure/sweep.h"
 #include "trainer/model.h"
 #include "trainer/report/graph_pictures.h"
+#include "trainer/search/trial_config.h"
 
 namespace onestep {
 namespace {
@@ -29,44 +27,41 @@ constexpr double kProfileSeconds = 20;
 // Of the sweep, as far as there are rows for them.
 constexpr int64_t kBatches[] = {32, 128, 512, 2048, 4096};
 
-std::vector<ProfiledWay> WaysOf(const Config& config) {
-  CompileOptions chain = config.compile;
-  chain.dump_dir.clear();
-  chain.sparse = {};
-  const bool gpu = chain.device == Device::kGpu;
-  chain.dispatch = gpu ? Dispatch::kGraph : Dispatch::kOps;
-  CompileOptions unfused = chain, fused = chain;
-  unfused.fuse = false;
-  fused.fuse = true;
-  std::vector<ProfiledWay> ways = {{"unfused", unfused}, {"fused", fused}};
-  if (gpu) return ways;
-  CompileOptions single = fused;
-  single.dispatch = Dispatch::kSingle;
-  ways.push_back({"single", single});
-  if (config.compile.sparse.nonzeros > 0) {
-    single.sparse = config.compile.sparse;
-    ways.push_back({"single sparse", single});
-  }
-  return ways;
+// A call per op, all of a step.
+Dispatch ChainOf(Device device) {
+  return device == Device::kGpu ? Dispatch::kGraph : Dispatch::kOps;
+}
+
+// "single sparse"; a chain is "fused" or "unfused".
+std::string WayName(const CompileOptions& way) {
+  const Dispatch chain = ChainOf(way.device);
+  std::string name =
+      way.dispatch == chain
+          ? way.fuse ? "fused" : "unfused"
+          : absl::StrCat(NameOf(way.dispatch), way.fuse ? "" : " unfused");
+  if (way.sparse.nonzeros > 0) name += " sparse";
+  return name;
 }
 
 // The profiles of all ways that can be run, the others in "refused", and how
 // the fused step compares with the unfused one.
 absl::Status AddProfiles(const Config& config, const Dataset& rows,
                          Json& report) {
+  const std::vector<ProfiledWay> ways = ReportedWays(config);
   std::vector<std::string> refused;
   ProfileOptions options;
   options.batch = std::min(config.batch, rows.rows);
   options.steps = kProfiledSteps;
   options.most_seconds = kProfileSeconds;
   options.refused = &refused;
-  ASSIGN_OR_RETURN(const std::vector<Profile> profiles,
-                   ProfileSteps(config.model, config.optimizer, WaysOf(config),
-                                rows, options));
+  ASSIGN_OR_RETURN(
+      const std::vector<Profile> profiles,
+      ProfileSteps(config.model, config.optimizer, ways, rows, options));
   report["profiles"] = Json::array();
   const Profile *unfused = nullptr, *fused = nullptr;
   for (const Profile& profile : profiles) {
     report["profiles"].push_back(ToJson(profile));
+    report["profiles"].back()["of_run"] = profile.name == ways[0].name;
     if (profile.name == "unfused") unfused = &profile;
     if (profile.name == "fused") fused = &profile;
   }
@@ -99,6 +94,35 @@ absl::StatusOr<Json> SweepOf(const Config& config, const TrainingData& data,
 
 }  // namespace
 
+std::vector<ProfiledWay> ReportedWays(const Config& config) {
+  std::vector<ProfiledWay> ways;
+  const auto add = [&](CompileOptions way) {
+    way.dump_dir.clear();
+    std::string name = WayName(way);
+    if (std::any_of(ways.begin(), ways.end(),
+                    [&](const ProfiledWay& had) { return had.name == name; })) {
+      return;
+    }
+    ways.push_back({std::move(name), std::move(way)});
+  };
+  CompileOptions way = config.compile;
+  add(way);
+  way.sparse = {};
+  way.dispatch = ChainOf(way.device);
+  for (const bool fuse : {false, true}) {
+    way.fuse = fuse;
+    add(way);
+  }
+  if (way.device == Device::kGpu) return ways;
+  way.dispatch = Dispatch::kSingle;
+  add(way);
+  if (config.compile.sparse.nonzeros > 0) {
+    way.sparse = config.compile.sparse;
+    add(way);
+  }
+  return ways;
+}
+
 absl::StatusOr<Json> TrainReport(const Config& config, const TrainingData& data,
                                  const FinishedRun& run,
                                  const ProgressFn& progress) {
@@ -110,12 +134,12 @@ absl::StatusOr<Json> TrainReport(const Config& config, const TrainingData& data,
       ", batch ", config.batch);
   report["written"] = absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::Now(),
                                        absl::UTCTimeZone());
-  report["command"] =
-      absl::StrCat("trainer ", absl::StrJoin(config.arguments, " "));
+  report["command"] = GivenCommandLine(config);
   report["config"] = ConfigToJson(config);
   report["machine"] = MachineInfo();
   report["epochs"] = run.epochs;
   report["test"] = run.test;
+  report["ended"] = run.ended;
 
   progress("profile");
   RETURN_IF_ERROR(AddProfiles(config, data.train, report));

@@ -105,6 +105,19 @@ TEST(MemoryUseTest, JsonHasEveryKindAndTheirSum) {
   EXPECT_EQ(json["arena_bytes"], fused.Arena());
 }
 
+TEST(MemoryUseTest, SaysWhatIsAvailableAndWhenThatIsTooLittle) {
+  EXPECT_GT(Make(OptimizerKind::kSgd, {}).memory.available_bytes, 0);
+  MemoryUse memory;
+  memory.kinds = {{"data", 3 << 20}};
+  EXPECT_THAT(ToText(memory),
+              testing::EndsWith("total               3.0 MiB\n"));
+  memory.available_bytes = 3 << 20;
+  EXPECT_THAT(ToText(memory), testing::EndsWith("; available here 3.0 MiB\n"));
+  memory.available_bytes = 2 << 20;
+  EXPECT_THAT(ToText(memory), testing::HasSubstr("2.0 MiB\nnote: "));
+  EXPECT_EQ(ToJson(memory)["available_bytes"], 2 << 20);
+}
+
 TEST(BytesTextTest, TakesTheUnitThatLeavesAFewDigits) {
   EXPECT_EQ(BytesText(0), "0 B");
   EXPECT_EQ(BytesText(1023), "1023 B");

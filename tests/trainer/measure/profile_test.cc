@@ -90,11 +90,50 @@ TEST(ProfileTest, AChainHasForksAndATeamWaits) {
   }
 }
 
+TEST(ProfileTest, EveryWayIsInTheTrace) {
+  const Dataset data = RandomRows(400, 64, 10, /*seed=*/1);
+  CompileOptions fused, unfused;
+  unfused.fuse = false;
+  TraceFile trace;
+  ProfileOptions options;
+  options.steps = 1000;
+  options.trace = &trace;
+  options.trace_steps = 5;
+  ASSERT_OK(ProfileSteps(kModel, {}, {{"unfused", unfused}, {"fused", fused}},
+                         data, options));
+  const std::string text = trace.ToJson().dump();
+  for (const char* name : {"compile, unfused", "compile, fused",
+                           "step 5, unfused", "step 5, fused"}) {
+    EXPECT_THAT(text, HasSubstr(name));
+  }
+  EXPECT_THAT(text, testing::Not(HasSubstr("step 6")));
+}
+
+TEST(ProfileTest, ARowOfNoStepsHasAMeanAlone) {
+  Profile profile;
+  ProfileRow row;
+  row.kind = ProfileKind::kUnaccounted;
+  row.mean_us = row.median_us = row.p95_us = 1.5;
+  profile.rows = {row};
+  const std::string text = ToText(profile);
+  EXPECT_EQ(text.find("1.500"), text.rfind("1.500"));
+  row.kind = ProfileKind::kDispatch;
+  profile.rows = {row};
+  EXPECT_THAT(ToText(profile), HasSubstr("1.500    1.500    1.500"));
+}
+
+TEST(ProfileTest, SaysTheDispatchThatAutoLedTo) {
+  EXPECT_EQ(ToJson(ProfileOf(Dispatch::kAuto, true, 1))["dispatch"], "ops");
+  EXPECT_EQ(ToJson(ProfileOf(Dispatch::kSingle, true, 1))["dispatch"],
+            "single");
+}
+
 TEST(ProfileTest, APrimitiveCostsMoreToCallThanAnEmptyCall) {
   const auto cost = MeasureDispatchCost();
   ASSERT_OK(cost);
   EXPECT_GT(cost->call_ns, 0);
   EXPECT_GT(cost->clock_ns, 0);
+  EXPECT_GT(cost->clock_step_ns, 0);
   EXPECT_GT(cost->matmul_ns, cost->call_ns);
   EXPECT_GT(cost->eltwise_ns, cost->call_ns);
 }

@@ -31,6 +31,12 @@ TEST(GraphPicturesTest, GroupsTheOpsThatBecameOne) {
                                      {"from", "gather_rows + cast + scale"}}));
   EXPECT_EQ(json["groups"][1],
             Json({{"name", "matmul"}, {"from", "matmul + add_bias + relu"}}));
+  // Not of the mul_scalar that a pass makes and another one takes.
+  EXPECT_EQ(json["groups"][3],
+            Json({{"name", "loss_grad"},
+                  {"from",
+                   "gather_rows + nll_loss + count_correct + softmax + "
+                   "minus_one_hot + scale + reduce_rows + sgd_update"}}));
   EXPECT_GT(json["unfused_ops"], json["fused_steps"]);
 }
 
