@@ -78,7 +78,10 @@ absl::Status CheckEnough(const Config& config, const EarlierRun& then) {
   }
   for (const int64_t batch : config.batches) {
     const BenchRow* row = RowOf(then.run.rows, batch);
-    if (row == nullptr) continue;
+    if (row == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--gate: want batches of ", then.file, ", got ", batch));
+    }
     for (const WayResult& way : row->ways) {
       if (EnoughFor(way.us)) continue;
       return absl::InvalidArgumentError(
@@ -125,16 +128,26 @@ absl::StatusOr<BenchComparison> CompareBench(const EarlierRun& then,
         "--compare %s: want rows with a share of %.3f not 0 as in it, got %.3f",
         then.file, then.run.density, now.density));
   }
-  BenchComparison comparison{then.file,        gate, then.run.PeakGflops(),
-                             now.PeakGflops(), {},   {}};
+  BenchComparison comparison;
+  comparison.file = then.file;
+  comparison.gate = gate;
+  comparison.peak_then = then.run.PeakGflops();
+  comparison.peak_now = now.PeakGflops();
   const bool peaks = comparison.peak_then > 0 && comparison.peak_now > 0;
   const double factor = peaks ? comparison.peak_now / comparison.peak_then : 1;
   for (const BenchRow& row : now.rows) {
+    const std::string batch = absl::StrCat("batch ", row.batch);
     const BenchRow* old_row = RowOf(then.run.rows, row.batch);
-    if (old_row == nullptr) continue;
+    if (old_row == nullptr) {
+      comparison.added.push_back(batch);
+      continue;
+    }
     for (const WayResult& way : row.ways) {
       const WayResult* old_way = WayOf(*old_row, way.name);
-      if (old_way == nullptr) continue;
+      if (old_way == nullptr) {
+        comparison.added.push_back(absl::StrCat(batch, " ", way.name));
+        continue;
+      }
       const Interval raw = UnpairedRatio(way.us, old_way->us);
       const Interval ratio = {raw.value * factor, raw.low * factor,
                               raw.high * factor};
@@ -144,8 +157,7 @@ absl::StatusOr<BenchComparison> CompareBench(const EarlierRun& then,
     }
     for (const WayResult& old_way : old_row->ways) {
       if (WayOf(row, old_way.name) != nullptr) continue;
-      comparison.missing.push_back(
-          absl::StrCat("batch ", row.batch, " ", old_way.name));
+      comparison.missing.push_back(absl::StrCat(batch, " ", old_way.name));
     }
   }
   return comparison;
@@ -156,6 +168,7 @@ Json ToJson(const BenchComparison& comparison) {
                {"gate", comparison.gate},
                {"peak_gflops_then", comparison.peak_then},
                {"missing", comparison.missing},
+               {"added", comparison.added},
                {"passed", GateStatus(comparison).ok()},
                {"rows", Json::array()}};
   for (const ComparedWay& way : comparison.ways) {
@@ -194,6 +207,9 @@ std::string ToText(const BenchComparison& comparison) {
   for (const std::string& missing : comparison.missing) {
     absl::StrAppend(&text, missing, ": not run now\n");
   }
+  for (const std::string& added : comparison.added) {
+    absl::StrAppend(&text, added, ": not in ", comparison.file, "\n");
+  }
   return text;
 }
 
@@ -207,6 +223,9 @@ absl::Status GateStatus(const BenchComparison& comparison) {
   }
   for (const std::string& missing : comparison.missing) {
     failed.push_back(absl::StrCat(missing, " not run"));
+  }
+  for (const std::string& added : comparison.added) {
+    failed.push_back(absl::StrCat(added, " not in it"));
   }
   if (failed.empty()) return absl::OkStatus();
   return absl::AbortedError(
