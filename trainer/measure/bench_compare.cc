@@ -15,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
+#include "trainer/measure/bench_text.h"
 
 namespace onestep {
 namespace {
@@ -97,11 +98,6 @@ bool Fails(const BenchComparison& comparison, const ComparedWay& way) {
   return comparison.gate > 0 && way.ratio.low > 1 + comparison.gate;
 }
 
-std::string TextOf(const Interval& ratio) {
-  return absl::StrFormat("%.3f (%.3f to %.3f)", ratio.value, ratio.low,
-                         ratio.high);
-}
-
 }  // namespace
 
 absl::StatusOr<EarlierRun> ReadEarlierRun(const Config& config) {
@@ -153,7 +149,7 @@ absl::StatusOr<BenchComparison> CompareBench(const EarlierRun& then,
                               raw.high * factor};
       const bool enough = EnoughFor(way.us) && EnoughFor(old_way->us);
       comparison.ways.push_back(
-          {row.batch, way.name, raw, ratio, VerdictOf(ratio, enough)});
+          {row.batch, way.name, raw, ratio, enough, VerdictOf(ratio, enough)});
     }
     for (const WayResult& old_way : old_row->ways) {
       if (WayOf(row, old_way.name) != nullptr) continue;
@@ -201,8 +197,9 @@ std::string ToText(const BenchComparison& comparison) {
                         "at equal peak (95 %)", "as measured (95 %)");
   for (const ComparedWay& way : comparison.ways) {
     absl::StrAppendFormat(&text, "%7d %-13s %-24s %-24s %s%s\n", way.batch,
-                          way.name, TextOf(way.ratio), TextOf(way.raw),
-                          way.verdict, Fails(comparison, way) ? ", FAILS" : "");
+                          way.name, ToText(way.ratio, way.enough),
+                          ToText(way.raw, way.enough), way.verdict,
+                          Fails(comparison, way) ? ", FAILS" : "");
   }
   for (const std::string& missing : comparison.missing) {
     absl::StrAppend(&text, missing, ": not run now\n");
@@ -219,7 +216,7 @@ absl::Status GateStatus(const BenchComparison& comparison) {
   for (const ComparedWay& way : comparison.ways) {
     if (!Fails(comparison, way)) continue;
     failed.push_back(absl::StrCat("batch ", way.batch, " ", way.name, " ",
-                                  TextOf(way.ratio)));
+                                  ToText(way.ratio, way.enough)));
   }
   for (const std::string& missing : comparison.missing) {
     failed.push_back(absl::StrCat(missing, " not run"));

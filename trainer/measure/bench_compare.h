@@ -31,8 +31,9 @@ absl::StatusOr<EarlierRun> ReadEarlierRun(const Config& config);
 struct ComparedWay {
   int64_t batch = 0;
   std::string name;
-  Interval raw;    // time now / time then
-  Interval ratio;  // likewise at equal FMA peak
+  Interval raw;         // time now / time then
+  Interval ratio;       // likewise at equal FMA peak
+  bool enough = false;  // samples for a verdict
   const char* verdict = "";
 };
 

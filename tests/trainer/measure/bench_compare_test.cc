@@ -205,6 +205,14 @@ TEST_F(BenchCompareTest, OtherDataIsRefused) {
                HasSubstr("a share of 0.200 not 0 as in it, got 0.300")));
 }
 
+TEST_F(BenchCompareTest, FewSamplesHaveNoVerdictAndNoInterval) {
+  const std::string text =
+      ToText(Compare(MadeRun(10, 10), MadeRun(10, 11, /*starts=*/2), 0));
+  EXPECT_THAT(text, HasSubstr(" 1.100 "));
+  EXPECT_THAT(text, HasSubstr(" too few samples\n"));
+  EXPECT_THAT(text, Not(HasSubstr("1.100 (")));
+}
+
 TEST_F(BenchCompareTest, AGateWantsEnoughSamplesNowAndThen) {
   Config config = Keep(MadeRun(10, 10));
   config.gate = 0.05;

@@ -110,7 +110,9 @@ TEST(BenchRunTest, TextSaysWhereThereIsNoDifference) {
 TEST(BenchRunTest, TextOfFewSamplesHasNoVerdict) {
   const std::string text = ToText(MadeConfig(), MadeRun(10, 10, /*starts=*/2));
   EXPECT_THAT(text, HasSubstr("no verdict: want 30 samples in 3 process "));
+  EXPECT_THAT(text, HasSubstr(" 1.000, too few samples "));
   EXPECT_THAT(text, Not(HasSubstr("no measurable difference")));
+  EXPECT_THAT(text, Not(HasSubstr("1.000 (")));
 }
 
 TEST(BenchStartsTest, AStartHasOneBatchAndItsShareAndNoGate) {
