@@ -22,7 +22,8 @@ absl::Status RunSweep(const Config& config, Console& console) {
   std::vector<SweepPeer> peers;
   std::string peers_note;
   if (!config.peers.empty()) {
-    ASSIGN_OR_RETURN(peers, PeersOf(completed, peers_note));
+    ASSIGN_OR_RETURN(peers,
+                     PeersOf(completed, data.split.train_rows, peers_note));
   }
   const EnvironmentWatch watch;
   const StatusLine line("sweep");

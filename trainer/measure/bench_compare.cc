@@ -15,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/cpu_info.h"
 #include "runtime/status.h"
+#include "trainer/measure/bench_text.h"
 
 namespace onestep {
 namespace {
@@ -78,7 +79,10 @@ absl::Status CheckEnough(const Config& config, const EarlierRun& then) {
   }
   for (const int64_t batch : config.batches) {
     const BenchRow* row = RowOf(then.run.rows, batch);
-    if (row == nullptr) continue;
+    if (row == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--gate: want batches of ", then.file, ", got ", batch));
+    }
     for (const WayResult& way : row->ways) {
       if (EnoughFor(way.us)) continue;
       return absl::InvalidArgumentError(
@@ -92,11 +96,6 @@ absl::Status CheckEnough(const Config& config, const EarlierRun& then) {
 
 bool Fails(const BenchComparison& comparison, const ComparedWay& way) {
   return comparison.gate > 0 && way.ratio.low > 1 + comparison.gate;
-}
-
-std::string TextOf(const Interval& ratio) {
-  return absl::StrFormat("%.3f (%.3f to %.3f)", ratio.value, ratio.low,
-                         ratio.high);
 }
 
 }  // namespace
@@ -125,27 +124,36 @@ absl::StatusOr<BenchComparison> CompareBench(const EarlierRun& then,
         "--compare %s: want rows with a share of %.3f not 0 as in it, got %.3f",
         then.file, then.run.density, now.density));
   }
-  BenchComparison comparison{then.file,        gate, then.run.PeakGflops(),
-                             now.PeakGflops(), {},   {}};
+  BenchComparison comparison;
+  comparison.file = then.file;
+  comparison.gate = gate;
+  comparison.peak_then = then.run.PeakGflops();
+  comparison.peak_now = now.PeakGflops();
   const bool peaks = comparison.peak_then > 0 && comparison.peak_now > 0;
   const double factor = peaks ? comparison.peak_now / comparison.peak_then : 1;
   for (const BenchRow& row : now.rows) {
+    const std::string batch = absl::StrCat("batch ", row.batch);
     const BenchRow* old_row = RowOf(then.run.rows, row.batch);
-    if (old_row == nullptr) continue;
+    if (old_row == nullptr) {
+      comparison.added.push_back(batch);
+      continue;
+    }
     for (const WayResult& way : row.ways) {
       const WayResult* old_way = WayOf(*old_row, way.name);
-      if (old_way == nullptr) continue;
+      if (old_way == nullptr) {
+        comparison.added.push_back(absl::StrCat(batch, " ", way.name));
+        continue;
+      }
       const Interval raw = UnpairedRatio(way.us, old_way->us);
       const Interval ratio = {raw.value * factor, raw.low * factor,
                               raw.high * factor};
       const bool enough = EnoughFor(way.us) && EnoughFor(old_way->us);
       comparison.ways.push_back(
-          {row.batch, way.name, raw, ratio, VerdictOf(ratio, enough)});
+          {row.batch, way.name, raw, ratio, enough, VerdictOf(ratio, enough)});
     }
     for (const WayResult& old_way : old_row->ways) {
       if (WayOf(row, old_way.name) != nullptr) continue;
-      comparison.missing.push_back(
-          absl::StrCat("batch ", row.batch, " ", old_way.name));
+      comparison.missing.push_back(absl::StrCat(batch, " ", old_way.name));
     }
   }
   return comparison;
@@ -156,6 +164,7 @@ Json ToJson(const BenchComparison& comparison) {
                {"gate", comparison.gate},
                {"peak_gflops_then", comparison.peak_then},
                {"missing", comparison.missing},
+               {"added", comparison.added},
                {"passed", GateStatus(comparison).ok()},
                {"rows", Json::array()}};
   for (const ComparedWay& way : comparison.ways) {
@@ -188,11 +197,15 @@ std::string ToText(const BenchComparison& comparison) {
                         "at equal peak (95 %)", "as measured (95 %)");
   for (const ComparedWay& way : comparison.ways) {
     absl::StrAppendFormat(&text, "%7d %-13s %-24s %-24s %s%s\n", way.batch,
-                          way.name, TextOf(way.ratio), TextOf(way.raw),
-                          way.verdict, Fails(comparison, way) ? ", FAILS" : "");
+                          way.name, ToText(way.ratio, way.enough),
+                          ToText(way.raw, way.enough), way.verdict,
+                          Fails(comparison, way) ? ", FAILS" : "");
   }
   for (const std::string& missing : comparison.missing) {
     absl::StrAppend(&text, missing, ": not run now\n");
+  }
+  for (const std::string& added : comparison.added) {
+    absl::StrAppend(&text, added, ": not in ", comparison.file, "\n");
   }
   return text;
 }
@@ -203,10 +216,13 @@ absl::Status GateStatus(const BenchComparison& comparison) {
   for (const ComparedWay& way : comparison.ways) {
     if (!Fails(comparison, way)) continue;
     failed.push_back(absl::StrCat("batch ", way.batch, " ", way.name, " ",
-                                  TextOf(way.ratio)));
+                                  ToText(way.ratio, way.enough)));
   }
   for (const std::string& missing : comparison.missing) {
     failed.push_back(absl::StrCat(missing, " not run"));
+  }
+  for (const std::string& added : comparison.added) {
+    failed.push_back(absl::StrCat(added, " not in it"));
   }
   if (failed.empty()) return absl::OkStatus();
   return absl::AbortedError(

@@ -24,14 +24,16 @@ struct EarlierRun {
 
 // Reads it before anything is measured. NotFound, DataLoss; InvalidArgument
 // when a setting or the CPU is not as now, when it has none of config.batches,
-// and when --gate has too few samples on either side for a verdict.
+// and when with --gate it lacks one of them or has, as now, too few samples for
+// a verdict.
 absl::StatusOr<EarlierRun> ReadEarlierRun(const Config& config);
 
 struct ComparedWay {
   int64_t batch = 0;
   std::string name;
-  Interval raw;    // time now / time then
-  Interval ratio;  // likewise at equal FMA peak
+  Interval raw;         // time now / time then
+  Interval ratio;       // likewise at equal FMA peak
+  bool enough = false;  // samples for a verdict
   const char* verdict = "";
 };
 
@@ -41,6 +43,7 @@ struct BenchComparison {
   double peak_then = 0, peak_now = 0;  // GFLOP/s; 0: not known, as on a GPU
   std::vector<ComparedWay> ways;
   std::vector<std::string> missing;  // "batch 32 single": not run now
+  std::vector<std::string> added;    // likewise, or "batch 64": not run then
 };
 
 // The batches that both have. The runs are of different moments, in which the
@@ -56,8 +59,8 @@ nlohmann::ordered_json ToJson(const BenchComparison& comparison);
 std::string ToText(const BenchComparison& comparison);
 
 // Aborted when, with a gate, the lower limit of a way's ratio is above
-// 1 + gate, or a way that was run then cannot be run now: what is surely
-// slower fails, what may be is let pass.
+// 1 + gate, or what was run in one of the two was not in the other: what is
+// surely slower fails, what may be is let pass, what cannot be told is not.
 absl::Status GateStatus(const BenchComparison& comparison);
 
 }  // namespace onestep

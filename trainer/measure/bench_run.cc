@@ -211,11 +211,16 @@ absl::StatusOr<BenchRun> BenchFromJson(const Json& json,
     json.at("environment").at("cpu").get_to(run.environment.cpu);
     json.at("data").get_to(run.source);
     json.at("density").get_to(run.density);
+    const bool has_peak = json.at("device") == NameOf(Device::kCpu);
     for (const Json& row : json.at("rows")) {
       run.rows.push_back(RowFromJson(row));
       if (!CanBeUsed(run.rows.back())) {
         return absl::DataLossError(
             absl::StrCat(wanted, ", got samples that are not above 0"));
+      }
+      if (has_peak && !(run.rows.back().peak_gflops > 0)) {
+        return absl::DataLossError(
+            absl::StrCat(wanted, ", got a peak that is not above 0"));
       }
     }
   } catch (const Json::exception& error) {

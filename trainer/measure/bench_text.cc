@@ -11,13 +11,13 @@
 namespace onestep {
 namespace {
 
-// "1.234 (1.200 to 1.300)", or that there is nothing to tell.
-std::string RatioText(const WayResult& way, const WayFigures& figures) {
+// How its time compares with that of fused, or that there is nothing to tell.
+std::string RatioOf(const WayResult& way, const WayFigures& figures) {
   if (way.name == kFusedWay) return "";
-  const Interval& ratio = figures.ratio;
-  if (EnoughFor(way.us) && ratio.Holds(1)) return figures.verdict;
-  return absl::StrFormat("%.3f (%.3f to %.3f)", ratio.value, ratio.low,
-                         ratio.high);
+  const bool enough = EnoughFor(way.us);
+  if (enough && figures.ratio.Holds(1)) return figures.verdict;
+  const std::string ratio = ToText(figures.ratio, enough);
+  return enough ? ratio : absl::StrCat(ratio, ", ", figures.verdict);
 }
 
 // A line of one way to run the step.
@@ -26,7 +26,7 @@ std::string LineOf(const WayResult& way, const WayFigures& figures,
   return absl::StrFormat(
       "%-13s %9.2f %9.2f %9.2f %5d  %-24s %7.1f %s\n", way.name,
       figures.median_us, figures.p5_us, figures.p95_us, way.dispatches,
-      RatioText(way, figures), figures.gflops,
+      RatioOf(way, figures), figures.gflops,
       way.synced_us.empty()
           ? absl::StrFormat("%4.0f %%", 100 * figures.gflops / peak)
           : absl::StrFormat("%9.2f", Median(way.synced_us)));
@@ -109,6 +109,12 @@ std::string ProtocolOf(const BenchRun& run) {
 }
 
 }  // namespace
+
+std::string ToText(const Interval& ratio, bool enough) {
+  if (!enough) return absl::StrFormat("%.3f", ratio.value);
+  return absl::StrFormat("%.3f (%.3f to %.3f)", ratio.value, ratio.low,
+                         ratio.high);
+}
 
 std::string ToText(const Config& config, const BenchRun& run) {
   const double peak = run.PeakGflops();

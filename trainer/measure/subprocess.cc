@@ -156,7 +156,10 @@ absl::StatusOr<std::string> RunProgram(const std::string& program,
                                             strsignal(WTERMSIG(status))));
   }
   if (failed) {
-    if (message.empty()) message = absl::StrCat(program, ": no message");
+    if (message.empty()) {
+      message = absl::StrCat(program, ": failed with exit status ",
+                             WEXITSTATUS(status), " and no message");
+    }
     return absl::Status(StatusCodeOf(WEXITSTATUS(status)),
                         absl::StripPrefix(message, "trainer: "));
   }

@@ -84,7 +84,9 @@ TEST_F(BenchCompareTest, ASlowerClockIsNoRegression) {
 TEST_F(BenchCompareTest, WithoutAPeakTheTimesAreComparedAsMeasured) {
   BenchRun then = MadeRun(10, 10), now = MadeRun(11, 11);
   then.rows[0].peak_gflops = now.rows[0].peak_gflops = 0;
-  EXPECT_NEAR(Compare(then, now, 0).ways[0].ratio.value, 1.1, 1e-9);
+  ASSERT_OK_AND_ASSIGN(const BenchComparison comparison,
+                       CompareBench({"then.json", then}, now, 0));
+  EXPECT_NEAR(comparison.ways[0].ratio.value, 1.1, 1e-9);
 }
 
 TEST_F(BenchCompareTest, AWayThatIsGoneFailsTheGate) {
@@ -95,6 +97,31 @@ TEST_F(BenchCompareTest, AWayThatIsGoneFailsTheGate) {
   EXPECT_THAT(
       GateStatus(comparison),
       StatusIs(StatusCode::kAborted, HasSubstr("batch 32 single not run")));
+}
+
+TEST_F(BenchCompareTest, WhatTheFileLacksIsSaidAndFailsTheGate) {
+  BenchRun then = MadeRun(10, 10), now = MadeRun(10, 10);
+  then.rows[0].ways.pop_back();
+  now.rows.push_back(MadeRow(64, 10, 10));
+  const BenchComparison comparison = Compare(then, now, 0);
+  EXPECT_THAT(comparison.added, ElementsAre("batch 32 single", "batch 64"));
+  EXPECT_EQ(ToJson(comparison).at("added").size(), 2u);
+  EXPECT_THAT(ToText(comparison),
+              AllOf(HasSubstr("\nbatch 32 single: not in " + comparison.file),
+                    HasSubstr("\nbatch 64: not in ")));
+  EXPECT_OK(GateStatus(comparison));
+  EXPECT_THAT(GateStatus(Compare(then, now, 0.05)),
+              StatusIs(StatusCode::kAborted,
+                       HasSubstr("batch 32 single not in it, batch 64 not")));
+}
+
+TEST_F(BenchCompareTest, AGateWantsEachBatchInTheFile) {
+  Config config = Keep(MadeRun(10, 10));
+  config.batches = {32, 64};
+  EXPECT_OK(ReadEarlierRun(config));
+  config.gate = 0.05;
+  EXPECT_THAT(ReadEarlierRun(config), StatusIs(StatusCode::kInvalidArgument,
+                                               HasSubstr("then.json, got 64")));
 }
 
 TEST_F(BenchCompareTest, OtherSettingsAreRefused) {
@@ -176,6 +203,14 @@ TEST_F(BenchCompareTest, OtherDataIsRefused) {
       CompareBench(then, now, 0),
       StatusIs(StatusCode::kInvalidArgument,
                HasSubstr("a share of 0.200 not 0 as in it, got 0.300")));
+}
+
+TEST_F(BenchCompareTest, FewSamplesHaveNoVerdictAndNoInterval) {
+  const std::string text =
+      ToText(Compare(MadeRun(10, 10), MadeRun(10, 11, /*starts=*/2), 0));
+  EXPECT_THAT(text, HasSubstr(" 1.100 "));
+  EXPECT_THAT(text, HasSubstr(" too few samples\n"));
+  EXPECT_THAT(text, Not(HasSubstr("1.100 (")));
 }
 
 TEST_F(BenchCompareTest, AGateWantsEnoughSamplesNowAndThen) {

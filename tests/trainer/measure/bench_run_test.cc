@@ -86,9 +86,12 @@ TEST(BenchRunTest, JsonIsReadBackWhole) {
 
 TEST(BenchRunTest, OtherJsonIsNotRead) {
   using Json = nlohmann::ordered_json;
-  auto json = BenchToJson(MadeConfig(), MadeRun(10, 15));
-  json["rows"][0]["raw"]["single"]["us"][1][2] = -1.0;
-  for (const Json& wrong : {Json(), Json(3), Json::object(), json}) {
+  const Json json = BenchToJson(MadeConfig(), MadeRun(10, 15));
+  Json no_time = json, no_peak = json;
+  no_time["rows"][0]["raw"]["single"]["us"][1][2] = -1.0;
+  no_peak["rows"][0]["peak_gflops"] = 0;
+  for (const Json& wrong :
+       {Json(), Json(3), Json::object(), no_time, no_peak}) {
     EXPECT_THAT(BenchFromJson(wrong, "a.json"),
                 StatusIs(absl::StatusCode::kDataLoss,
                          HasSubstr("a.json: want the output of trainer ")));
@@ -107,7 +110,9 @@ TEST(BenchRunTest, TextSaysWhereThereIsNoDifference) {
 TEST(BenchRunTest, TextOfFewSamplesHasNoVerdict) {
   const std::string text = ToText(MadeConfig(), MadeRun(10, 10, /*starts=*/2));
   EXPECT_THAT(text, HasSubstr("no verdict: want 30 samples in 3 process "));
+  EXPECT_THAT(text, HasSubstr(" 1.000, too few samples "));
   EXPECT_THAT(text, Not(HasSubstr("no measurable difference")));
+  EXPECT_THAT(text, Not(HasSubstr("1.000 (")));
 }
 
 TEST(BenchStartsTest, AStartHasOneBatchAndItsShareAndNoGate) {

@@ -58,7 +58,8 @@ TEST_F(SubprocessTest, AFailureIsOursWithItsMessage) {
       StatusIs(StatusCode::kInvalidArgument, "--batch: want 1"));
   EXPECT_EQ(err_, "a note\n");
   EXPECT_THAT(Run("exit 5"),
-              StatusIs(StatusCode::kUnavailable, "/bin/sh: no message"));
+              StatusIs(StatusCode::kUnavailable,
+                       "/bin/sh: failed with exit status 5 and no message"));
 }
 
 TEST_F(SubprocessTest, ASignalThatEndsItIsNamed) {

@@ -6,9 +6,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "kernels/probe.h"
+#include "nlohmann/json.hpp"
+#include "runtime/cpu_info.h"
 #include "tests/status_matchers.h"
 #include "trainer/measure/sweep_peers.h"
 
@@ -16,6 +20,7 @@ namespace onestep {
 namespace {
 
 using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
 
 SweepCell Cell(const char* approach, Device device, int64_t batch,
                double seconds) {
@@ -101,6 +106,7 @@ class PeersTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     config_.model.widths = {784, 128, 10};
     config_.batches = {32, 64};
+    config_.compile.threads = 2;
   }
   ~PeersTest() override { std::filesystem::remove_all(folder_); }
 
@@ -110,28 +116,44 @@ class PeersTest : public ::testing::Test {
     return file.string();
   }
 
-  static constexpr char kJson[] =
-      R"({"model": "784-128-10", "rows": 600, "threads": 2, "commit": "abc",
-          "date": "2026-01-02", "results": [
+  absl::StatusOr<std::vector<SweepPeer>> Peers() {
+    return PeersOf(config_, /*rows=*/600, note_);
+  }
+  // As it is once `change` was done to what bench/compare wrote.
+  absl::StatusOr<std::vector<SweepPeer>> PeersOnce(
+      const std::function<void(Json&)>& change) {
+    Json json = json_;
+    change(json);
+    config_.peers = Write("compare.json", json.dump());
+    return Peers();
+  }
+
+  Json json_ = {
+      {"model", "784-128-10"},
+      {"rows", 600},
+      {"threads", 2},
+      {"lr", 0.1},
+      {"commit", "abc"},
+      {"date", "2026-01-02"},
+      {"machine", {{"cpu", {{"model", CpuModelName()}, {"isa", CpuIsa()}}}}},
+      {"results", Json::parse(R"([
        {"approach": "numpy", "label": "numpy", "batch": 32, "median": 0.5},
        {"approach": "numpy", "label": "numpy", "batch": 4096, "median": 0.1},
        {"approach": "chain", "label": "onestep chain", "batch": 32,
-        "median": 0.2}]})";
-
+        "median": 0.2}])")}};
   std::filesystem::path folder_;
   Config config_;
   std::string note_;
 };
 
 TEST_F(PeersTest, OtherLibrariesAtTheBatchesOfTheSweepAreRead) {
-  config_.peers = Write("compare.json", kJson);
-  const auto peers = PeersOf(config_, note_);
+  const auto peers = PeersOnce([](Json&) {});
   ASSERT_OK(peers);
   ASSERT_EQ(peers->size(), 1);
   EXPECT_EQ((*peers)[0].approach, "numpy");
   EXPECT_EQ((*peers)[0].batch, 32);
   EXPECT_EQ((*peers)[0].seconds_per_epoch, 0.5);
-  EXPECT_THAT(note_, HasSubstr("2 threads, 600 rows"));
+  EXPECT_EQ(note_, "peers: of commit abc, 2026-01-02");
 }
 
 TEST_F(PeersTest, AProgramIsRunWithTheFlagsOfTheSweep) {
@@ -140,47 +162,85 @@ TEST_F(PeersTest, AProgramIsRunWithTheFlagsOfTheSweep) {
                                                "echo \"$@\" >\"$0.args\"\n"
                                                "cat >\"$last/compare.json\" "
                                                "<<'END'\n") +
-                                       kJson + "\nEND\n");
+                                       json_.dump() + "\nEND\n");
   std::filesystem::permissions(config_.peers,
                                std::filesystem::perms::owner_all);
   config_.data = "/data";
   config_.compile.threads = 3;
-  const auto peers = PeersOf(config_, note_);
+  config_.lr = 0.12345678;
+  const auto peers = Peers();
   ASSERT_OK(peers);
   EXPECT_EQ(peers->size(), 1);
   std::ifstream in(config_.peers + ".args");
   std::string args;
   std::getline(in, args);
-  EXPECT_THAT(args, HasSubstr("--data /data --model 784-128-10 --threads 3 "
-                              "--batches 32,64 --lr 0.1 --seed 1 --out "));
+  EXPECT_THAT(args,
+              HasSubstr("--data /data --model 784-128-10 --threads 3 "
+                        "--batches 32,64 --lr 0.12345678 --seed 1 --out "));
 }
 
 TEST_F(PeersTest, AProgramsFailureIsOurs) {
   config_.peers = Write("compare", "#!/bin/sh\necho no data >&2\nexit 3\n");
   std::filesystem::permissions(config_.peers,
                                std::filesystem::perms::owner_all);
-  EXPECT_THAT(PeersOf(config_, note_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no data")));
+  EXPECT_THAT(Peers(),
+              StatusIs(absl::StatusCode::kNotFound, "--peers: no data"));
 }
 
-TEST_F(PeersTest, AnotherModelIsRefused) {
-  config_.peers = Write("compare.json", kJson);
-  config_.model.widths = {784, 64, 10};
-  EXPECT_THAT(PeersOf(config_, note_),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("want model 784-64-10")));
+TEST_F(PeersTest, SecondsOfOtherWorkOrAnotherMachineAreRefused) {
+  const auto refuses = [this](const std::function<void(Json&)>& change,
+                              const char* message) {
+    EXPECT_THAT(PeersOnce(change), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr(message)));
+  };
+  refuses([](Json& json) { json["model"] = "784-64-10"; },
+          R"(want model "784-128-10", got "784-64-10")");
+  refuses([](Json& json) { json["rows"] = 500; }, "want rows 600, got 500");
+  refuses([](Json& json) { json["machine"]["cpu"]["model"] = "Abacus 9"; },
+          R"(, got "Abacus 9")");
+  refuses([](Json& json) { json["machine"]["cpu"]["isa"] = "beads"; },
+          R"(, got "beads")");
+  refuses([](Json& json) { json["results"].erase(0); },
+          "want other libraries at one of --batches 32,64, got none");
+}
+
+TEST_F(PeersTest, WhatElseDiffersIsNoted) {
+  config_.optimizer.kind = OptimizerKind::kAdam;
+  config_.optimizer.weight_decay = 0.01f;
+  config_.model.loss = Loss::kMse;
+  config_.model.activation = Activation::kTanh;
+  EXPECT_OK(PeersOnce([](Json& json) {
+    json["threads"] = 1;
+    json["lr"] = 0.5;
+  }));
+  EXPECT_THAT(note_,
+              HasSubstr("; they differ in threads 1 (here 2), lr 0.5 (here "
+                        "0.1), optimizer \"sgd\" (here \"adam\"), "
+                        "weight_decay 0 (here 0.01), loss \"cross-entropy\" "
+                        "(here \"mse\"), activation \"relu\" (here "
+                        "\"tanh\")"));
+}
+
+TEST_F(PeersTest, AMedianThatIsNoTimeIsRefusedByName) {
+  for (const Json& median : {Json(-1.0), Json(0), Json("0.5"), Json()}) {
+    EXPECT_THAT(
+        PeersOnce([&](Json& json) { json["results"][1]["median"] = median; }),
+        StatusIs(absl::StatusCode::kDataLoss,
+                 HasSubstr("want a median above 0 of numpy at batch "
+                           "4096, got " +
+                           median.dump())));
+  }
 }
 
 TEST_F(PeersTest, AFileThatIsNoComparisonIsRefused) {
   config_.peers = Write("other.json", "{}");
-  EXPECT_THAT(PeersOf(config_, note_),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       HasSubstr("want what bench/compare writes")));
+  EXPECT_THAT(Peers(), StatusIs(absl::StatusCode::kDataLoss,
+                                HasSubstr("want what bench/compare writes")));
   for (const std::string& none :
        {(folder_ / "none.json").string(), std::string(300, 'a')}) {
     config_.peers = none;
-    EXPECT_THAT(PeersOf(config_, note_), StatusIs(absl::StatusCode::kNotFound,
-                                                  HasSubstr("cannot read")));
+    EXPECT_THAT(Peers(), StatusIs(absl::StatusCode::kNotFound,
+                                  HasSubstr("cannot read")));
   }
 }
 
