@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/measure/sweep.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
@@ -43,10 +41,8 @@ absl::Status RunSweep(const Config& config, Console& console) {
                     ? absl::StrCat(JsonText(json, 2), "\n")
                     : absl::StrCat(ToText(sweep),
                                    "machine: ", ToString(environment), "\n"));
-  const bool measured =
-      std::any_of(sweep.cells.begin(), sweep.cells.end(),
-                  [](const SweepCell& cell) { return cell.refused.empty(); });
-  if (measured) return absl::OkStatus();
+  if (sweep.interrupted) return absl::CancelledError("stopped");
+  if (!NothingMeasured(sweep)) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       "sweep: nothing could be measured: ", sweep.cells[0].approach, ": ",
       sweep.cells[0].refused));

@@ -257,8 +257,18 @@ absl::StatusOr<Sweep> Sweeper::Run() {
   sweep_.note = TakeTurnsNote(sweep_.threads);
   const std::vector<Column> columns = ColumnsOf(config_, data_.train);
   for (const int64_t batch : config_.batches) {
-    if (PendingSignal() != 0) return absl::CancelledError("stopped");
-    RETURN_IF_ERROR(RunBatch(batch, columns));
+    const absl::Status status = PendingSignal() == 0
+                                    ? RunBatch(batch, columns)
+                                    : absl::CancelledError("stopped");
+    if (absl::IsCancelled(status)) {
+      sweep_.interrupted = true;
+      std::erase_if(sweep_.cells, [](const SweepCell& cell) {
+        return cell.refused.empty() && cell.seconds_per_epoch == 0;
+      });
+      if (NothingMeasured(sweep_)) return status;
+      break;
+    }
+    RETURN_IF_ERROR(status);
   }
   FillMfu();
   sweep_.crossover = FindCrossover(sweep_.cells);
@@ -271,6 +281,12 @@ absl::StatusOr<Sweep> RunSweepCells(const Config& config,
                                     const TrainingData& data,
                                     const Notify& progress) {
   return Sweeper(config, data, progress).Run();
+}
+
+bool NothingMeasured(const Sweep& sweep) {
+  return std::none_of(
+      sweep.cells.begin(), sweep.cells.end(),
+      [](const SweepCell& cell) { return cell.refused.empty(); });
 }
 
 std::optional<Crossover> FindCrossover(const std::vector<SweepCell>& cells) {

@@ -64,7 +64,8 @@ struct Sweep {
   int threads = 0;
   double peak_gflops = 0;  // of so many threads: what mfu is a share of
   std::string data;
-  std::string note;  // what went wrong beside cells that were refused
+  std::string note;          // what went wrong beside cells that were refused
+  bool interrupted = false;  // then cells has what was measured until then
   std::vector<SweepCell> cells;  // by batch, then as the columns
   std::vector<SweepPeer> peers;
   std::optional<Crossover> crossover;  // nullopt: CPU or GPU was not measured
@@ -74,12 +75,16 @@ struct Sweep {
 // config.devices, dispatches and input name, on the train rows of `data`.
 // With no dispatches: ops and single on a CPU, graph and single on a GPU. With
 // input auto: all dense, and cpu single also over nonzeros, where few enough
-// values are not zero. What cannot be run is a cell that says why. Cancelled
-// soon after a signal that CatchSignals (interrupt.h) noted.
+// values are not zero. What cannot be run is a cell that says why. Ends soon
+// after a signal that CatchSignals (interrupt.h) noted, Cancelled when nothing
+// was measured by then.
 // REQUIRES: config.model has widths.
 absl::StatusOr<Sweep> RunSweepCells(
     const Config& config, const TrainingData& data,
     const std::function<void(const std::string&)>& progress);
+
+// All cells were refused, or there are none.
+bool NothingMeasured(const Sweep& sweep);
 
 // Where the best GPU cells overtake the best CPU cells.
 std::optional<Crossover> FindCrossover(const std::vector<SweepCell>& cells);

@@ -67,6 +67,21 @@ std::string LineOf(const SweepCell& cell, bool gpu) {
                               : absl::StrCat(line, "  ", cell.refused, "\n");
 }
 
+// Where an epoch is far from its steps, by how much and why; else "".
+std::string EpochNote(const SweepCell& cell, int64_t rows) {
+  constexpr double kFar = 1.5;
+  if (!cell.refused.empty()) return "";
+  const int64_t full = rows / cell.batch;
+  const int64_t all = full + (rows % cell.batch > 0 ? 1 : 0);
+  const double steps = cell.seconds_per_epoch / (cell.us_per_step * 1e-6);
+  if (steps <= kFar * all && kFar * steps >= full) return "";
+  return absl::StrFormat(
+      "batch %d, %s: an epoch took as long as %.1f steps and has %d: "
+      "other work on the machine%s\n",
+      cell.batch, cell.approach, steps, all,
+      steps < full ? "" : ", or what an epoch does beside them");
+}
+
 std::string CrossoverText(const Crossover& crossover) {
   return crossover.batch
              ? absl::StrCat("crossover: from batch ", *crossover.batch, " on ",
@@ -88,6 +103,7 @@ Json ToJson(const Sweep& sweep) {
   json["peak_gflops"] = sweep.peak_gflops;
   json["data"] = sweep.data;
   json["note"] = sweep.note;
+  json["interrupted"] = sweep.interrupted;
   json["cells"] = Json::array();
   for (const SweepCell& cell : sweep.cells) {
     json["cells"].push_back(ToJson(cell));
@@ -130,6 +146,15 @@ std::string ToText(const Sweep& sweep) {
       absl::StrAppendFormat(&text, "%7d  %-18s %11s %11.4f\n", peer.batch,
                             peer.approach, "", peer.seconds_per_epoch);
     }
+  }
+  absl::StrAppend(
+      &text,
+      sweep.interrupted ? "interrupted: the rest was not measured\n" : "",
+      "us a step: many full steps in a row, the median of samples; s an epoch: "
+      "the median of\nwhole epochs, with the drawing of the order, the short "
+      "last batch and the check of the weights\n");
+  for (const SweepCell& cell : sweep.cells) {
+    absl::StrAppend(&text, EpochNote(cell, sweep.rows));
   }
   absl::StrAppendFormat(
       &text,

@@ -89,6 +89,7 @@ absl::StatusOr<Json> SweepOf(const Config& config, const TrainingData& data,
   }
   if (sweep.batches.empty()) sweep.batches = {data.split.train_rows};
   ASSIGN_OR_RETURN(const Sweep cells, RunSweepCells(sweep, data, progress));
+  if (cells.interrupted) return absl::CancelledError("stopped");
   return ToJson(cells);
 }
 

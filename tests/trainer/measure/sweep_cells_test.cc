@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
+#include "trainer/interrupt.h"
 #include "trainer/measure/sweep.h"
 
 namespace onestep {
@@ -93,6 +96,24 @@ TEST(RunSweepCellsTest, AWayThatDivergesIsTimedAndNoted) {
   EXPECT_FALSE(sweep->cells[0].validation_accuracy);
   EXPECT_GT(sweep->cells[0].seconds_per_epoch, 0);
   EXPECT_THAT(sweep->note, HasSubstr("cpu ops, batch 8: diverged"));
+}
+
+TEST(RunSweepCellsDeathTest, ASignalLeavesWhatWasMeasured) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto leaves_the_first_batch = [] {
+    CatchSignals();
+    Small small = MakeSmall();
+    small.config.dispatches = {Dispatch::kOps};
+    small.config.input = InputMode::kDense;
+    const auto sweep = RunSweepCells(
+        small.config, small.data, [&](const std::string& progress) {
+          if (progress == "batch 32: train cpu ops") std::raise(SIGINT);
+        });
+    return sweep.ok() && sweep->interrupted && sweep->cells.size() == 1 &&
+           sweep->cells[0].batch == 8 && sweep->cells[0].mfu > 0;
+  };
+  EXPECT_EXIT(std::exit(leaves_the_first_batch() ? 0 : 1),
+              testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

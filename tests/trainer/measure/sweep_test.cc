@@ -20,6 +20,7 @@ namespace onestep {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
 SweepCell Cell(const char* approach, Device device, int64_t batch,
@@ -96,6 +97,31 @@ TEST(SweepReportTest, TextHasALinePerCellAndThePeersOfTheBatch) {
   EXPECT_THAT(text, HasSubstr("     32  cpu single"));
   EXPECT_THAT(text, HasSubstr("  no driver\n     32  jax-scan"));
   EXPECT_THAT(text, HasSubstr("0.0913\n     64  cpu single"));
+}
+
+TEST(SweepReportTest, AnEpochFarFromItsStepsIsSaid) {
+  Sweep sweep;
+  sweep.rows = 1000;
+  sweep.cells = {Cpu(300, 6), Cpu(300, 6.1), Cpu(300, 2), Cpu(300, 1.9)};
+  for (SweepCell& cell : sweep.cells) cell.us_per_step = 1e6;
+  sweep.cells.push_back(Gpu(300, 0));
+  sweep.cells[4].refused = "no driver";
+  const std::string text = ToText(sweep);
+  EXPECT_THAT(text, HasSubstr("check of the weights\nbatch 300, cpu single: an "
+                              "epoch took as long as 6.1 steps and has 4: "));
+  EXPECT_THAT(text, HasSubstr("beside them\nbatch 300, cpu single: an epoch "
+                              "took as long as 1.9 steps and has 4: other "
+                              "work on the machine\nMFU"));
+}
+
+TEST(SweepReportTest, AnInterruptedOneSaysSo) {
+  Sweep sweep;
+  sweep.cells = {Cpu(32, 0.5)};
+  EXPECT_THAT(ToText(sweep), Not(HasSubstr("interrupted")));
+  EXPECT_EQ(ToJson(sweep)["interrupted"], false);
+  sweep.interrupted = true;
+  EXPECT_THAT(ToText(sweep), HasSubstr("\ninterrupted: the rest was not"));
+  EXPECT_EQ(ToJson(sweep)["interrupted"], true);
 }
 
 class PeersTest : public ::testing::Test {
