@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -61,7 +62,10 @@ void AddGroups(const std::string& mount, std::string group,
                std::vector<std::string>& groups) {
   while (true) {
     const std::string folder = mount + group;
-    if (std::filesystem::is_directory(folder)) groups.push_back(folder);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder, ignored)) {
+      groups.push_back(folder);
+    }
     if (group.empty()) return;
     group.resize(group.find_last_of('/'));
   }

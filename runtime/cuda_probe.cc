@@ -123,7 +123,7 @@ absl::Status Prober::GraphChains(bool overlap) {
       }
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(Add(absl::StrCat("graph node, chain of ", nodes,
+    RETURN_IF_ERROR(Add(absl::StrCat(kGraphNodeRow, nodes,
                                      overlap ? ", programmatic edges" : ""),
                         "ns", [&]() -> absl::StatusOr<double> {
                           ASSIGN_OR_RETURN(const double ms,
@@ -131,16 +131,15 @@ absl::Status Prober::GraphChains(bool overlap) {
                           return ToNanoseconds(ms, 1.0 * repeats * nodes);
                         }));
     if (overlap) continue;
-    RETURN_IF_ERROR(
-        Add(absl::StrCat("CPU time of a graph launch, chain of ", nodes), "ns",
-            [&]() -> absl::StatusOr<double> {
-              const auto begin = Clock::now();
-              RETURN_IF_ERROR(launches());
-              const std::chrono::duration<double, std::nano> ns =
-                  Clock::now() - begin;
-              RETURN_IF_ERROR(cuda_.Synchronize(stream_.get()));
-              return ns.count() / repeats;
-            }));
+    RETURN_IF_ERROR(Add(absl::StrCat(kGraphLaunchRow, nodes), "ns",
+                        [&]() -> absl::StatusOr<double> {
+                          const auto begin = Clock::now();
+                          RETURN_IF_ERROR(launches());
+                          const std::chrono::duration<double, std::nano> ns =
+                              Clock::now() - begin;
+                          RETURN_IF_ERROR(cuda_.Synchronize(stream_.get()));
+                          return ns.count() / repeats;
+                        }));
   }
   return absl::OkStatus();
 }
@@ -177,12 +176,10 @@ absl::Status Prober::Launches() {
     }
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(Add("kernel launched on a stream, back to back", "ns",
-                      [&]() -> absl::StatusOr<double> {
-                        ASSIGN_OR_RETURN(const double ms,
-                                         Milliseconds(launches));
-                        return ToNanoseconds(ms, options_.launches);
-                      }));
+  RETURN_IF_ERROR(Add(kStreamLaunchRow, "ns", [&]() -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const double ms, Milliseconds(launches));
+    return ToNanoseconds(ms, options_.launches);
+  }));
   return Add("CPU time of a kernel launch", "ns",
              [&]() -> absl::StatusOr<double> {
                const auto begin = Clock::now();
@@ -264,7 +261,7 @@ absl::Status Prober::Copies() {
       return moved / ms / 1e6;
     });
   };
-  RETURN_IF_ERROR(add("copy to the device", bytes, [&] {
+  RETURN_IF_ERROR(add(kToDeviceRow, bytes, [&] {
     return cuda_.CopyToDevice(x.get(), host.get(), bytes, stream_.get());
   }));
   RETURN_IF_ERROR(add("copy to the host", bytes, [&] {
@@ -274,7 +271,7 @@ absl::Status Prober::Copies() {
       static_cast<const float*>(x.get()), static_cast<float*>(y.get()),
       bytes / static_cast<int64_t>(sizeof(float)));
   RETURN_IF_ERROR(cuda_.Preload(copy));
-  return add("device memory, read and written", 2.0 * bytes,
+  return add(kDeviceMemoryRow, 2.0 * bytes,
              [&] { return cuda_.LaunchKernel(copy, stream_.get()); });
 }
 

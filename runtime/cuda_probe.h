@@ -13,10 +13,21 @@
 
 namespace onestep {
 
+// Names of the rows that runs are planned by. Of a chain's, its length follows.
+inline constexpr char kGraphNodeRow[] = "graph node, chain of ";
+inline constexpr char kGraphLaunchRow[] =
+    "CPU time of a graph launch, chain of ";
+inline constexpr char kStreamLaunchRow[] =
+    "kernel launched on a stream, back to back";
+inline constexpr char kToDeviceRow[] = "copy to the device";
+inline constexpr char kDeviceMemoryRow[] = "device memory, read and written";
+// The chain that they are planned by.
+inline constexpr int kPlannedChain = 64;
+
 // The defaults take some 20 s on a large GPU, most of it the matmul's plans.
 struct CudaProbeOptions {
-  std::vector<int> chains = {1, 8, 64, 256, 1024};  // nodes
-  int samples = 9;                                  // the median counts
+  std::vector<int> chains = {1, 8, kPlannedChain, 256, 1024};  // nodes
+  int samples = 9;     // the median counts
   int rounds = 2000;   // of a barrier or an exchange
   int launches = 200;  // queued for one sample
   int64_t copy_bytes = int64_t{256} << 20;

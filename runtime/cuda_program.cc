@@ -18,6 +18,9 @@ namespace {
 // indices and losses, and for whoever else uses the device.
 constexpr double kTableShare = 0.9;
 
+// Of which the median counts.
+constexpr int kEmptyNodes = 101;
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaSession>> CudaSession::Create(
@@ -307,6 +310,8 @@ absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
   }
   // What the run began with is no part of its first node.
   RETURN_IF_ERROR(session_->cuda.Synchronize(session_->stream.get()));
+  if (empty_ns_ == 0) RETURN_IF_ERROR(TimeEmptyNode());
+  trace.empty_ns = empty_ns_;
   trace.calls = std::ssize(nodes);
   trace.stamps.reserve(n * (trace.calls + 1));
   for (int64_t s = 0; s < count; ++s) {
@@ -318,6 +323,20 @@ absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
     }
     launches_ += trace.calls;
   }
+  return absl::OkStatus();
+}
+
+absl::Status CudaProgram::TimeEmptyNode() {
+  CudaNode empty;
+  empty.launch = spec_.empty;
+  RETURN_IF_ERROR(Preload({empty}));
+  std::vector<int64_t> ns(kEmptyNodes);
+  for (int64_t& one : ns) {
+    ASSIGN_OR_RETURN(one, NodeNs(empty));
+  }
+  const auto middle = ns.begin() + kEmptyNodes / 2;
+  std::nth_element(ns.begin(), middle, ns.end());
+  empty_ns_ = *middle;
   return absl::OkStatus();
 }
 

@@ -62,6 +62,7 @@ struct CudaSpec {
   bool stops = true;
   // Launches that fill the constants' slots.
   std::function<Launch(float* to, float value, int64_t n)> fill;
+  Launch empty;  // of a kernel that does nothing
   std::string lowering;
   std::string plan;
 };
@@ -106,7 +107,8 @@ class CudaProgram : public Executable {
   absl::Status Run(int64_t n) override;
   // Every node by itself, also of a graph. The time of each is the device's,
   // between an event before it and one after it on a stream that the host lets
-  // run empty: it includes the way of a launch to an idle device.
+  // run empty: it includes the way of a launch to an idle device, which is what
+  // the trace's empty_ns is of.
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
@@ -144,6 +146,7 @@ class CudaProgram : public Executable {
   absl::Status RunPersistent(int64_t first, int64_t n);
   absl::Status TraceSteps(int64_t n, int64_t count, StepTrace::Worker& trace);
   absl::StatusOr<int64_t> NodeNs(const CudaNode& node);
+  absl::Status TimeEmptyNode();
   absl::Status LaunchAll(const std::vector<CudaNode>& nodes);
   absl::Status Preload(const std::vector<CudaNode>& nodes);
   std::set<int64_t> ReplaySizes(int64_t n) const;
@@ -159,6 +162,7 @@ class CudaProgram : public Executable {
   std::map<int64_t, CudaGraphExec> replays_;  // by steps
   // Of traced runs; empty before the first.
   CudaEvent before_node_, after_node_;
+  int64_t empty_ns_ = 0;
   std::vector<StepInfo> worker_steps_;
   int64_t layout_ = -1;  // of the bindings that these were made for
   int64_t steps_run_ = 0, launches_ = 0;

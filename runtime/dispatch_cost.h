@@ -16,7 +16,7 @@ struct DispatchCost {
   double eltwise_ns = 0;     // a oneDNN eltwise over one value, likewise
 };
 
-// Takes some 10 ms. The error is oneDNN's, when it makes no primitive.
+// Takes some 40 ms. The error is oneDNN's, when it makes no primitive.
 absl::StatusOr<DispatchCost> MeasureDispatchCost();
 
 }  // namespace onestep

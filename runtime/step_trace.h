@@ -29,6 +29,8 @@ struct StepTrace {
     // There was no room for `forks_missed` more.
     std::vector<ForkStamps> forks;
     int64_t forks_recorded = 0, forks_missed = 0;
+    // On a GPU: what a call takes that does nothing, a part of each.
+    int64_t empty_ns = 0;
 
     int64_t at(int64_t step, int64_t call) const {
       return stamps[step * (calls + 1) + call];

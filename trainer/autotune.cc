@@ -2,8 +2,6 @@
 #include "trainer/autotune.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -14,53 +12,41 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
 #include "runtime/status.h"
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/launch_costs.h"
+#include "trainer/machine_info.h"
 #include "trainer/measure/step_bench.h"
 #include "trainer/measure/step_session.h"
-#include "trainer/version.h"
+#include "trainer/measure/timing.h"
 
 namespace onestep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 
-// Each candidate runs this long before, and in each of so many rounds.
+// Each candidate runs this long before, and in each of so many rounds; where
+// something else had a core each time, in up to three times as many.
 constexpr double kWarmUs = 5e3;
+constexpr int kMostWarmUps = 6;
 constexpr double kRoundUs = 4e3;
 constexpr int kRounds = 7;
+constexpr int kLongStepRounds = 2;  // of more than kRoundUs: they tell soon
+constexpr int kMostRounds = 3;
 // Who needs so much longer than the fastest so far is not run any further.
 constexpr double kHopeless = 1.5;
 
-struct Trial {
+struct Attempt {
   AutoCandidate candidate;
   std::unique_ptr<StepSession> session;
-  int64_t steps = 1;  // of a round
-};
+  StepTimer timer;
 
-absl::StatusOr<double> MicrosPerStep(StepSession& session, int64_t steps) {
-  const Clock::time_point start = Clock::now();
-  RETURN_IF_ERROR(session.Run(steps));
-  const std::chrono::duration<double, std::micro> us = Clock::now() - start;
-  return us.count() / static_cast<double>(steps);
-}
-
-std::vector<int> ThreadCounts(const Config& config) {
-  if (!config.threads_auto) return {config.compile.threads};
-  std::vector<int> counts;
-  int most = DefaultThreads();
-  const Affinity& affinity = config.compile.affinity;
-  if (affinity.kind == Affinity::kList) {
-    most = std::min(most, static_cast<int>(std::ssize(affinity.cpus)));
+  // A disturbed time is no reason to drop it.
+  bool IsHopeless(double best_us) const {
+    return timer.undisturbed() && timer.us() > kHopeless * best_us;
   }
-  for (int n = 1; n < most; n *= 2) counts.push_back(n);
-  counts.push_back(most);
-  return counts;
-}
+};
 
 // What a GPU may run the step as: the tiers that the flags leave open.
 std::vector<AutoCandidate> GpuCandidates(const Config& config) {
@@ -141,42 +127,65 @@ void Apply(const AutoCandidate& candidate, int64_t nonzeros, Config& config) {
 }
 
 // Compiles the step and warms it up, for a first idea of its time.
-absl::StatusOr<Trial> Try(const Config& config, const Dataset& data,
-                          int64_t nonzeros, const AutoCandidate& candidate) {
+absl::StatusOr<Attempt> Try(const Config& config, const Dataset& data,
+                            int64_t nonzeros, const AutoCandidate& candidate,
+                            const CoreWaitsFn& waits) {
   Config tried = config;
   Apply(candidate, nonzeros, tried);
   tried.compile.dump_dir.clear();
-  Trial trial{candidate, nullptr, 1};
   ASSIGN_OR_RETURN(
-      trial.session,
+      std::unique_ptr<StepSession> session,
       StepSession::Create(config.model, config.optimizer, tried.compile, data,
                           std::min(config.batch, data.rows)));
-  RETURN_IF_ERROR(trial.session->Reset(kTimingRate));
-  double& us = trial.candidate.us;
-  ASSIGN_OR_RETURN(us, MicrosPerStep(*trial.session, 1));
-  if (us < kWarmUs) {
-    const auto steps = static_cast<int64_t>(std::ceil(kWarmUs / us));
-    ASSIGN_OR_RETURN(us, MicrosPerStep(*trial.session, steps));
+  RETURN_IF_ERROR(session->Reset(kTimingRate));
+  StepTimer timer(StepsOf(*session), waits);
+  for (int i = 0; i < kMostWarmUps && !timer.undisturbed(); ++i) {
+    RETURN_IF_ERROR(timer.Sample(kWarmUs).status());
   }
-  trial.steps = static_cast<int64_t>(std::ceil(kRoundUs / us));
-  return trial;
+  return Attempt{candidate, std::move(session), std::move(timer)};
+}
+
+// Runs the trials in turn. False: some that has a chance was disturbed in every
+// round.
+absl::StatusOr<bool> TakeRounds(std::vector<Attempt>& trials, double best_us) {
+  const int rounds = best_us > kRoundUs ? kLongStepRounds : kRounds;
+  bool undisturbed = false;
+  for (int round = 0;
+       round < rounds || (round < kMostRounds * rounds && !undisturbed);
+       ++round) {
+    undisturbed = true;
+    for (Attempt& trial : trials) {
+      if (trial.IsHopeless(best_us)) continue;
+      if (round < rounds || !trial.timer.undisturbed()) {
+        RETURN_IF_ERROR(trial.timer.Sample(kRoundUs).status());
+        best_us = std::min(best_us, trial.timer.us());
+      }
+      undisturbed &= trial.timer.undisturbed();
+    }
+  }
+  return undisturbed;
 }
 
 absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
-                  AutoChoice& choice) {
-  std::vector<Trial> trials;
-  double best = std::numeric_limits<double>::infinity();
+                  const CoreWaitsFn& waits, AutoChoice& choice) {
+  std::vector<Attempt> trials;
+  double best_us = std::numeric_limits<double>::infinity();
+  const auto add = [&choice](const Attempt& trial) {
+    choice.candidates.push_back(trial.candidate);
+    choice.candidates.back().us = trial.timer.us();
+  };
   for (const AutoCandidate& candidate : Candidates(config, choice.density)) {
-    absl::StatusOr<Trial> trial = Try(config, data, nonzeros, candidate);
-    if (absl::IsUnimplemented(trial.status())) {
+    absl::StatusOr<Attempt> trial =
+        Try(config, data, nonzeros, candidate, waits);
+    if (IsRefusal(trial.status())) {
       choice.refused.push_back(
           absl::StrCat(FlagsOf(candidate), ": ", trial.status().message()));
       continue;
     }
     RETURN_IF_ERROR(trial.status());
-    best = std::min(best, trial->candidate.us);
-    if (trial->candidate.us > kHopeless * best) {
-      choice.candidates.push_back(trial->candidate);  // its memory is freed
+    best_us = std::min(best_us, trial->timer.us());
+    if (trial->IsHopeless(best_us)) {
+      add(*trial);  // its memory is freed
     } else {
       trials.push_back(*std::move(trial));
     }
@@ -186,19 +195,9 @@ absl::Status Time(const Config& config, const Dataset& data, int64_t nonzeros,
                                         ? "auto: no way to run the step"
                                         : choice.refused[0]);
   }
-  for (int round = 0; round < kRounds; ++round) {
-    for (Trial& trial : trials) {
-      if (trial.candidate.us > kHopeless * best) continue;
-      ASSIGN_OR_RETURN(const double us,
-                       MicrosPerStep(*trial.session, trial.steps));
-      trial.candidate.us = std::min(trial.candidate.us, us);
-      best = std::min(best, us);
-    }
-    if (best > kRoundUs && round >= 1) break;  // long steps tell soon
-  }
-  for (const Trial& trial : trials) {
-    choice.candidates.push_back(trial.candidate);
-  }
+  ASSIGN_OR_RETURN(const bool undisturbed, TakeRounds(trials, best_us));
+  choice.busy = !undisturbed;
+  for (const Attempt& trial : trials) add(trial);
   std::stable_sort(choice.candidates.begin(), choice.candidates.end(),
                    [](const AutoCandidate& a, const AutoCandidate& b) {
                      return a.us < b.us;
@@ -216,9 +215,7 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
       const Graph graph,
       BuildTrainStep(config.model, config.optimizer, data.rows, config.batch));
   Json json;
-  json["version"] = Version();
-  json["cpu"] = CpuModelName();
-  json["cores"] = DefaultThreads();
+  json["machine"] = BuildAndCpu();
   json["graph"] =
       absl::StrFormat("%016x", std::hash<std::string>()(PrintGraph(graph)));
   json["model"] = config.model.ToString();
@@ -235,6 +232,8 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
     json["first_layer"] = NameOf(cuda.first_layer);
     json["steps_per_launch"] = cuda.steps_per_launch;
     json["device_data"] = cuda.table_limit_bytes;
+    json["node_us"] = cuda.node_us;
+    json["graph_launch_us"] = cuda.graph_launch_us;
   }
   json["fuse"] = NameOf(config.compile.fuse);
   json["dispatch"] = NameOf(config.compile.dispatch);
@@ -281,11 +280,13 @@ std::optional<AutoChoice> FromJson(const Json& json) {
       const auto tier = FromName<CudaTier>(c.at("tier"));
       const auto first_layer = FromName<CudaFirstLayer>(c.at("first_layer"));
       const int threads = c.at("threads").get<int>();
-      if (!dispatch || !input || !tier || !first_layer || threads < 1) {
+      const double us = c.at("us").get<double>();
+      if (!dispatch || !input || !tier || !first_layer || threads < 1 ||
+          us <= 0) {
         return std::nullopt;
       }
-      choice.candidates.push_back({*dispatch, threads, *input, *tier,
-                                   *first_layer, c.at("us").get<double>()});
+      choice.candidates.push_back(
+          {*dispatch, threads, *input, *tier, *first_layer, us});
     }
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -309,6 +310,19 @@ std::optional<AutoChoice> KeptChoice(
 
 }  // namespace
 
+std::vector<int> ThreadCounts(const Config& config) {
+  int most = config.compile.threads;
+  if (!config.threads_auto) return {most};
+  const Affinity& affinity = config.compile.affinity;
+  if (affinity.kind == Affinity::kList) {
+    most = std::min(most, static_cast<int>(std::ssize(affinity.cpus)));
+  }
+  std::vector<int> counts;
+  for (int n = 1; n < most; n *= 2) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
+}
+
 std::string FlagsOf(const AutoCandidate& candidate) {
   if (candidate.tier != CudaTier::kAuto) {
     return absl::StrCat(
@@ -322,7 +336,8 @@ std::string FlagsOf(const AutoCandidate& candidate) {
                       candidate.threads, " --input ", NameOf(candidate.input));
 }
 
-absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
+absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data,
+                                      const CoreWaitsFn& waits) {
   AutoChoice choice;
   const int64_t nonzeros = CountNonzeros(data);
   choice.density = Density(data);
@@ -360,8 +375,8 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data) {
     kept->density = choice.density;
     choice = *std::move(kept);
   } else {
-    RETURN_IF_ERROR(Time(config, data, nonzeros, choice));
-    cache.Put(key, ToJson(choice));
+    RETURN_IF_ERROR(Time(config, data, nonzeros, waits, choice));
+    if (!choice.busy) cache.Put(key, ToJson(choice));
   }
   Apply(choice.candidates[0], nonzeros, config);
   return choice;
@@ -377,7 +392,8 @@ std::string AutoText(const AutoChoice& choice) {
   }
   std::string text = absl::StrCat(
       "auto: ", time(choice.candidates[0]), " a step",
-      choice.cached ? ", as measured before" : ", the fastest here", "\n");
+      choice.cached ? ", as measured before" : ", the fastest here",
+      choice.busy ? "; the machine was busy: not kept" : "", "\n");
   for (size_t i = 1; i < choice.candidates.size(); ++i) {
     absl::StrAppend(&text, "      ", time(choice.candidates[i]), "\n");
   }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
+#include "trainer/measure/disturbance.h"
 
 namespace onestep {
 
@@ -28,6 +29,8 @@ struct AutoChoice {
   std::vector<AutoCandidate> candidates;
   std::vector<std::string> refused;  // "single: ..." what could not be tried
   bool cached = false;
+  // Something else had a core whenever some candidate ran.
+  bool busy = false;
 };
 
 // Density of the input from which on nonzeros are not even tried. Below it the
@@ -35,15 +38,22 @@ struct AutoChoice {
 // pixels not zero, nonzeros win by a quarter on Zen 5.
 inline constexpr double kSparseDensity = 0.7;
 
+// The threads to choose from: 1, 2, 4 ... and all of config.compile.threads, no
+// more than an affinity list has CPUs; or only these where they were given.
+std::vector<int> ThreadCounts(const Config& config);
+
 // Settles --dispatch, --threads and --input where they are auto, on a GPU
 // --dispatch, --tier and --first-layer, by timing the real step on `data`, and
 // writes them into `config`. The choice is kept in auto.json (cache.h), by
-// machine, graph, data density and version, so that a repeated run makes the
-// same and repeats its bits.
+// BuildAndCpu (machine_info.h), graph, data density and flags, so that a
+// repeated run makes the same and repeats its bits; but not that of a busy
+// machine, where it may be wrong. `waits` tells which of the times were
+// disturbed.
 //
 // Unavailable: there is no such GPU. With a sparse input, given or chosen,
 // config.compile.sparse says so. REQUIRES: config.model has widths.
-absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data);
+absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data,
+                                      const CoreWaitsFn& waits = CoreWaitsNow);
 
 // "--dispatch single --threads 2 --input sparse".
 std::string FlagsOf(const AutoCandidate& candidate);

@@ -9,6 +9,11 @@
 
 namespace onestep {
 
+// As messages give it.
+inline double MiB(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
 // Bytes that this machine can still give out without swapping: MemAvailable of
 // <root>/proc/meminfo; -1: not known.
 int64_t AvailableMemory(const std::string& root = "");

@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "trainer/console.h"
+#include "trainer/json_text.h"
 #include "trainer/output_dir.h"
 
 namespace onestep {
@@ -33,32 +35,35 @@ fs::path Folder() {
   return folder;
 }
 
-// An object, whatever is there; says when that is something else.
-Json Read(const fs::path& file) {
+// nullopt: there is something else than an object.
+std::optional<Json> Read(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return Json::object();
-  if (fs::is_regular_file(file, error)) {
-    std::ifstream in(file);
-    Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object()) return json;
-  }
-  Console::Notice(
-      absl::StrCat(file.string(), ": want a file with a JSON object"));
-  return Json::object();
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
+  std::ifstream in(file);
+  Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
 }
 
 }  // namespace
 
-Cache::Cache(const std::string& name, absl::string_view what)
-    : what_(what), json_(Json::object()) {
+std::string CacheFile(const std::string& name) {
   const fs::path folder = Folder();
-  if (folder.empty()) {
+  return folder.empty() ? "" : (folder / name).string();
+}
+
+Cache::Cache(const std::string& name, absl::string_view what)
+    : file_(CacheFile(name)), what_(what), json_(Json::object()) {
+  if (file_.empty()) {
     Console::Notice(absl::StrCat(
         what, " is not kept: want ONESTEP_CACHE, XDG_CACHE_HOME or HOME set"));
     return;
   }
-  file_ = (folder / name).string();
-  json_ = Read(file_);
+  if (std::optional<Json> json = Read(file_)) {
+    json_ = *std::move(json);
+  } else {
+    Console::Notice(absl::StrCat(file_, ": want a file with a JSON object"));
+  }
 }
 
 Json Cache::Get(const std::string& key) const {
@@ -73,10 +78,12 @@ std::vector<std::string> Cache::Keys() const {
 
 void Cache::Put(const std::string& key, Json value) {
   if (file_.empty()) return;
+  // Other runs may have kept theirs meanwhile.
+  if (std::optional<Json> json = Read(file_)) json_ = *std::move(json);
   json_[key] = std::move(value);
   std::error_code error;
   fs::create_directories(fs::path(file_).parent_path(), error);
-  const absl::Status status = ReplaceTextFile(file_, json_.dump(1));
+  const absl::Status status = ReplaceTextFile(file_, JsonText(json_, 1));
   if (!status.ok()) {
     Console::Notice(absl::StrCat(what_, " is not kept: ", status.message()));
   }

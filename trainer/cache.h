@@ -13,18 +13,22 @@
 
 namespace onestep {
 
+// The path of the file `name`; "": there is no place for it.
+std::string CacheFile(const std::string& name);
+
 class Cache {
  public:
   // `what` is kept in the file `name`, for people: "the choice of auto".
   Cache(const std::string& name, absl::string_view what);
 
-  // "": there is no place for it.
+  // CacheFile(name).
   const std::string& file() const { return file_; }
   // What is kept under `key`; null: nothing.
   nlohmann::ordered_json Get(const std::string& key) const;
   // Of everything that is kept, in the order in which it first came.
   std::vector<std::string> Keys() const;
-  // Of two runs that do so at once, one's value is lost.
+  // Beside what is kept there by now. Of two runs that do so at the same
+  // moment, one's value is lost.
   void Put(const std::string& key, nlohmann::ordered_json value);
 
  private:

@@ -17,6 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
 #include "trainer/atomic_file.h"
+#include "trainer/json_text.h"
 
 static_assert(std::endian::native == std::endian::little,
               "values are written to the file as they lie in memory");
@@ -53,8 +54,7 @@ std::string MakeHeader(const Checkpoint& checkpoint) {
                            {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text =
-      header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = JsonText(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
   std::string prefix(sizeof(length), '\0');

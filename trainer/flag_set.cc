@@ -71,7 +71,7 @@ void FlagSet::Integers(const std::string& flag, std::vector<int64_t>* values,
           for (const absl::string_view word : absl::StrSplit(text, ',')) {
             ASSIGN_OR_RETURN(const int64_t value,
                              ParseInteger(word, low, high));
-            values->push_back(value);
+            RETURN_IF_ERROR(AppendOnce(value, word, values));
           }
           return absl::OkStatus();
         });

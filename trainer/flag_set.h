@@ -2,6 +2,7 @@
 #ifndef ONESTEP_TRAINER_FLAG_SET_H_
 #define ONESTEP_TRAINER_FLAG_SET_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "runtime/nearest.h"
 #include "runtime/status.h"
 #include "trainer/config.h"
@@ -53,6 +55,18 @@ absl::StatusOr<E> ParseChoice(const std::string& text) {
   return ParseChoiceBut<E>(std::nullopt, text);
 }
 
+// Appends a value of a list. InvalidArgument: it is there already.
+template <typename T>
+absl::Status AppendOnce(T value, absl::string_view text,
+                        std::vector<T>* values) {
+  if (std::find(values->begin(), values->end(), value) != values->end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want each value once, got ", Quote(text), " again"));
+  }
+  values->push_back(value);
+  return absl::OkStatus();
+}
+
 // Flags with what their values mean: CLI11 takes the arguments apart and writes
 // the help, the setters here decide about values. A flag given twice takes the
 // last value.
@@ -75,7 +89,7 @@ class FlagSet {
             std::string* value, const std::string& help);
   void Integer(const std::string& flag, int64_t* value, int64_t low,
                int64_t high, const std::string& help);
-  // Integers, by commas.
+  // Integers, by commas, each once.
   void Integers(const std::string& flag, std::vector<int64_t>* values,
                 int64_t low, int64_t high, const std::string& help);
   template <typename T>
@@ -105,7 +119,7 @@ class FlagSet {
             return absl::OkStatus();
           });
   }
-  // Choices, by commas.
+  // Choices, by commas, each once.
   template <typename E>
   void Choices(const std::string& flag, std::vector<E>* values,
                const std::string& help,
@@ -117,7 +131,7 @@ class FlagSet {
             for (const auto word : absl::StrSplit(text, ',')) {
               ASSIGN_OR_RETURN(const E value,
                                ParseChoiceBut<E>(without, std::string(word)));
-              values->push_back(value);
+              RETURN_IF_ERROR(AppendOnce(value, word, values));
             }
             return absl::OkStatus();
           });

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/cuda_api.h"
 #include "trainer/cache.h"
+#include "trainer/console.h"
 
 namespace onestep {
 namespace {
@@ -15,34 +16,52 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFile[] = "probe.json";
 constexpr char kWhat[] = "the probe of the GPU";
-// Rows of the probe (cuda_probe.cc).
-constexpr char kNode[] = "graph node, chain of 64";
-constexpr char kLaunch[] = "CPU time of a graph launch, chain of 64";
-constexpr char kKernel[] = "kernel launched on a stream, back to back";
-constexpr char kToDevice[] = "copy to the device";
-constexpr char kMemory[] = "device memory, read and written";
+
+// What was kept of `device` and is not in doubt; empty: nothing was, or it is
+// damaged, which is said.
+std::vector<CudaProbeRow> KeptRows(const Cache& cache,
+                                   const std::string& device) {
+  const Json probe = cache.Get(device);
+  if (probe.is_null()) return {};
+  std::vector<CudaProbeRow> rows;
+  try {
+    for (const Json& row : probe.at("rows")) {
+      if (!row.at("doubt").get<std::string>().empty()) continue;
+      CudaProbeRow& kept = rows.emplace_back();
+      row.at("name").get_to(kept.name);
+      row.at("value").get_to(kept.value);
+      kept.unit = row.value("unit", "");
+    }
+  } catch (const Json::exception& error) {
+    Console::Notice(absl::StrCat(cache.file(), ": want what trainer probe ",
+                                 "keeps, got ", error.what()));
+    return {};
+  }
+  return rows;
+}
 
 // 0: it was not measured, or is in doubt.
-double Measured(const Json& probe, const std::string& name) {
-  for (const Json& row : probe.value("rows", Json::array())) {
-    if (row.value("name", "") == name && row.value("doubt", "?").empty()) {
-      return row.value("value", 0.0);
-    }
+double Measured(const std::vector<CudaProbeRow>& rows,
+                const std::string& name) {
+  for (const CudaProbeRow& row : rows) {
+    if (row.name == name) return row.value;
   }
   return 0;
 }
 
-double Micros(const Json& probe, const char* name) {
-  return Measured(probe, name) * 1e-3;
+double Micros(const std::vector<CudaProbeRow>& rows, const std::string& name) {
+  return Measured(rows, name) * 1e-3;
+}
+
+double NodeUs(const std::vector<CudaProbeRow>& rows) {
+  return Micros(rows, absl::StrCat(kGraphNodeRow, kPlannedChain));
 }
 
 // Of the first matmul in this math: the probe's is square and large.
-double MatMulTflops(const Json& probe, MathMode math) {
-  for (const Json& row : probe.value("rows", Json::array())) {
-    const auto name = row.value("name", "");
-    if (row.value("unit", "") == "TFLOP/s" &&
-        absl::StrContains(name, ToString(math))) {
-      return Measured(probe, name);
+double MatMulTflops(const std::vector<CudaProbeRow>& rows, MathMode math) {
+  for (const CudaProbeRow& row : rows) {
+    if (row.unit == "TFLOP/s" && absl::StrContains(row.name, ToString(math))) {
+      return row.value;
     }
   }
   return 0;
@@ -58,10 +77,10 @@ void UseKeptProbe(CudaOptions& cuda) {
   CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
   const auto device = api.Device();
   if (!device.ok()) return;  // whoever runs on it says so
-  const Json probe = Cache(kFile, kWhat).Get(device->ToString());
-  if (!probe.is_object()) return;
-  cuda.node_us = Micros(probe, kNode);
-  cuda.graph_launch_us = Micros(probe, kLaunch);
+  const auto rows = KeptRows(Cache(kFile, kWhat), device->ToString());
+  cuda.node_us = NodeUs(rows);
+  cuda.graph_launch_us =
+      Micros(rows, absl::StrCat(kGraphLaunchRow, kPlannedChain));
 }
 
 absl::StatusOr<KeptProbe> FindKeptProbe(const CudaOptions& options) {
@@ -75,16 +94,16 @@ absl::StatusOr<KeptProbe> FindKeptProbe(const CudaOptions& options) {
   KeptProbe found;
   found.here = device.ok();
   found.device = device.ok() ? device->ToString() : kept.back();
-  const Json probe = cache.Get(found.device);
-  if (!probe.is_object()) {
+  const auto rows = KeptRows(cache, found.device);
+  if (rows.empty()) {
     return absl::NotFoundError(absl::StrCat(
         found.device, " was not probed: trainer probe measures it"));
   }
-  found.node_us = Micros(probe, kNode);
-  found.launch_us = Micros(probe, kKernel);
-  found.matmul_tflops = MatMulTflops(probe, options.math);
-  found.memory_gbs = Measured(probe, kMemory);
-  found.to_device_gbs = Measured(probe, kToDevice);
+  found.node_us = NodeUs(rows);
+  found.launch_us = Micros(rows, kStreamLaunchRow);
+  found.matmul_tflops = MatMulTflops(rows, options.math);
+  found.memory_gbs = Measured(rows, kDeviceMemoryRow);
+  found.to_device_gbs = Measured(rows, kToDeviceRow);
   return found;
 }
 

@@ -81,14 +81,20 @@ Json CpuJson() {
 
 }  // namespace
 
-Json MachineInfo() {
+Json BuildAndCpu() {
   Json json;
   json["onestep"] = Version();
-  json["os"] = OsName();
+  json["build"] = BuildName();
   json["cpu"] = CpuJson();
   for (const auto& [name, version] : LibraryVersions()) {
     json["libraries"][name] = version;
   }
+  return json;
+}
+
+Json MachineInfo() {
+  Json json = BuildAndCpu();
+  json["os"] = OsName();
   json["gpus"] = Json::array();
   const absl::StatusOr<std::vector<std::string>> gpus = CudaDevices();
   if (gpus.ok()) {

@@ -6,8 +6,11 @@
 
 namespace onestep {
 
-// What this machine and this build can do: version, system, CPU, caches,
-// libraries, GPUs or why there is none.
+// What any time that is measured depends on besides what is run: version,
+// build, libraries, CPU, caches and how OpenMP's threads wait.
+nlohmann::ordered_json BuildAndCpu();
+
+// Likewise, with the system, and the GPUs or why there is none.
 nlohmann::ordered_json MachineInfo();
 
 }  // namespace onestep

@@ -36,6 +36,8 @@ std::string AbseilName() {
 
 std::string Version() { return ONESTEP_VERSION; }
 
+std::string BuildName() { return ONESTEP_BUILD; }
+
 std::vector<std::pair<std::string, std::string>> LibraryVersions() {
   return {
       {"compiler", CompilerName()},

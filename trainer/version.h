@@ -11,6 +11,9 @@ namespace onestep {
 // "0.1.0"
 std::string Version();
 
+// "Release", "RelWithDebInfo address,undefined": how it was compiled.
+std::string BuildName();
+
 // Name and version of the compiler and of each library we run on.
 std::vector<std::pair<std::string, std::string>> LibraryVersions();
 

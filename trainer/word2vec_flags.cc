@@ -13,7 +13,7 @@
 namespace onestep {
 namespace {
 
-constexpr int64_t kMaxWords = int64_t{1} << 48;
+constexpr int64_t kMaxCount = int64_t{1} << 48;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 30;
 constexpr int64_t kMaxEpochs = 1'000'000;
 
@@ -39,7 +39,7 @@ void AddCorpus(Word2vecConfig& word2vec, FlagSet& flags,
   flags.Positional(files, "CORPUS",
                    "CORPUS, a text with a sentence in each line and spaces "
                    "between words");
-  flags.Integer("--min-count", &word2vec.min_count, 1, kMaxWords,
+  flags.Integer("--min-count", &word2vec.min_count, 1, kMaxCount,
                 "Leave out words that come less often");
   flags.Integer("--max-vocab", &word2vec.max_vocab, 0, kMaxVocabulary,
                 "Keep so many words, the most frequent; 0: all");
@@ -89,7 +89,7 @@ void AddWord2vec(Config& config, FlagSet& flags,
   flags.Group("Training");
   flags.Integer("--epochs", &config.epochs, 1, kMaxEpochs,
                 "Passes over the corpus");
-  flags.Integer("--max-words", &word2vec.max_words, 0, kMaxWords,
+  flags.Integer("--max-words", &word2vec.max_words, 0, kMaxCount,
                 "Stop after so many words of the text and what is left of "
                 "each thread's block of 256 steps, or of 8 blocks with "
                 "--deterministic; 0: never");

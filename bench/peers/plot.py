@@ -80,8 +80,9 @@ def draw(report, path):
     axes.yaxis.set_major_formatter(
         ticker.FuncFormatter(lambda y, _: f"{y:g}"))
     axes.set_xlabel("Batch, rows")
-    axes.set_title(f"Seconds per epoch of 48,000 rows, {report['model']}, "
-                   f"{report['threads']} threads", loc="left", fontsize=11)
+    axes.set_title(f"Seconds per epoch of {report['rows']:,} rows, "
+                   f"{report['model']}, {report['threads']} threads",
+                   loc="left", fontsize=11)
     axes.grid(True, color=INK, alpha=0.12, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

@@ -10,6 +10,7 @@
 #include "compiler/lower/cuda_report.h"
 #include "compiler/lower/lower.h"
 #include "kernels/kernels.h"
+#include "kernels/probe_launch.h"
 #include "runtime/status.h"
 
 namespace onestep {
@@ -73,6 +74,7 @@ class CudaLowering {
     spec.fill = [](float* to, float value, int64_t n) {
       return cuda::Fill(to, value, n);
     };
+    spec.empty = cuda::ProbeEmpty(/*waits=*/false);
     spec.lowering = Describe(spec);
     lowered_.device = device_.ToString();
     DescribeNodes(spec);

@@ -22,9 +22,9 @@ OnednnEltwise EltwiseOf(Activation activation) {
   CHECK(false);
 }
 
-class Lowering {
+class OnednnLowering {
  public:
-  Lowering(const LowerContext& context, Node& node)
+  OnednnLowering(const LowerContext& context, Node& node)
       : context_(context), node_(node) {}
 
   absl::StatusOr<LoweredStep> Run() {
@@ -176,7 +176,7 @@ class Lowering {
 
 absl::StatusOr<LoweredStep> LowerToOnednn(const LowerContext& context,
                                           Node& node) {
-  return Lowering(context, node).Run();
+  return OnednnLowering(context, node).Run();
 }
 
 }  // namespace onestep

@@ -51,7 +51,7 @@ std::string WhyNotInPlace(const Graph& graph, Node* bias, Value db,
   return "";
 }
 
-bool FuseAdd(PassContext& context, Node* add) {
+bool FuseBiasAdd(PassContext& context, Node* add) {
   Graph& graph = context.graph;
   const auto refuse = [&](const std::string& why) {
     context.Refuse(
@@ -91,7 +91,7 @@ bool FuseAdd(PassContext& context, Node* add) {
 }  // namespace
 
 absl::StatusOr<bool> FuseBiasUpdate(PassContext& context) {
-  return RewriteAll(context, FuseAdd);
+  return RewriteAll(context, FuseBiasAdd);
 }
 
 }  // namespace onestep

@@ -57,7 +57,7 @@ bool FuseLabels(PassContext& context, Node* loss) {
   return true;
 }
 
-bool FuseNode(PassContext& context, Node* node) {
+bool FuseReader(PassContext& context, Node* node) {
   switch (node->kind) {
     case OpKind::kCast:
       return FuseCast(context, node);
@@ -73,7 +73,7 @@ bool FuseNode(PassContext& context, Node* node) {
 }  // namespace
 
 absl::StatusOr<bool> FuseGather(PassContext& context) {
-  return RewriteAll(context, FuseNode);
+  return RewriteAll(context, FuseReader);
 }
 
 }  // namespace onestep

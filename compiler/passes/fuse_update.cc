@@ -12,7 +12,7 @@ namespace onestep {
 namespace {
 
 // One update: new w = w + dw.
-struct Match {
+struct Update {
   Node* add;
   Node* w;
   Node* matmul;  // makes dw
@@ -22,34 +22,34 @@ bool IsMatMul(const Node* node) { return node->kind == OpKind::kMatMul; }
 
 // The index after which the fused node can stand: that of the add, or of the
 // last reader of the old w.
-int LastBefore(const Graph& graph, const Match& match) {
-  int last = graph.IndexOf(match.add);
-  for (const Node* reader : graph.Users(match.w->result())) {
+int LastBefore(const Graph& graph, const Update& update) {
+  int last = graph.IndexOf(update.add);
+  for (const Node* reader : graph.Users(update.w->result())) {
     last = std::max(last, graph.IndexOf(reader));
   }
   return last;
 }
 
 // Why the matmul cannot add to w in place; empty: it can.
-std::string WhyNotInPlace(const Graph& graph, const Match& match) {
-  const Value w = match.w->result(), dw = match.matmul->result();
-  if (match.matmul->as<MatMulAttrs>().has_epilogue()) {
+std::string WhyNotInPlace(const Graph& graph, const Update& update) {
+  const Value w = update.w->result(), dw = update.matmul->result();
+  if (update.matmul->as<MatMulAttrs>().has_epilogue()) {
     return absl::StrCat(graph.NameOf(dw), " has an epilogue");
   }
-  if (OnlyUser(graph, dw) != match.add) {
-    return SecondUse(graph, dw, match.add);
+  if (OnlyUser(graph, dw) != update.add) {
+    return SecondUse(graph, dw, update.add);
   }
   if (graph.IsOutput(w)) {
     return absl::StrCat("the old ", graph.NameOf(w), " is an output");
   }
-  const int last = LastBefore(graph, match);
-  for (const Node* user : graph.Users(match.add->result())) {
+  const int last = LastBefore(graph, update);
+  for (const Node* user : graph.Users(update.add->result())) {
     if (graph.IndexOf(user) > last) continue;
     return absl::StrCat("reader ", graph.NameOf(graph.nodes()[last]->result()),
                         " of the old ", graph.NameOf(w),
                         " runs after its update");
   }
-  for (Value operand : match.matmul->operands) {
+  for (Value operand : update.matmul->operands) {
     if (operand == w) {
       return absl::StrCat(graph.NameOf(dw), " reads ", graph.NameOf(w),
                           " itself");
@@ -87,21 +87,22 @@ bool FuseAdd(PassContext& context, Node* add) {
                                      dw.node->def().name, ", not by a matmul"))
                : false;
   }
-  const Match match = {add, w, dw.node};
-  const std::string why = WhyNotInPlace(graph, match);
+  const Update update = {add, w, dw.node};
+  const std::string why = WhyNotInPlace(graph, update);
   if (!why.empty()) return refuse(why);
 
-  const int next = LastBefore(graph, match) + 1;
+  const int next = LastBefore(graph, update) + 1;
   const Node* const position =
       next < graph.size() ? graph.nodes()[next].get() : nullptr;
-  MatMulAttrs attrs = match.matmul->as<MatMulAttrs>();
+  MatMulAttrs attrs = update.matmul->as<MatMulAttrs>();
   attrs.accumulate = true;
-  std::vector<Value> operands = match.matmul->operands;
+  std::vector<Value> operands = update.matmul->operands;
   operands.push_back(w->result());
-  Node* const fused = AddFused(graph, position, add->phase, OpKind::kMatMul,
-                               std::move(operands), attrs, {match.matmul, add});
+  Node* const fused =
+      AddFused(graph, position, add->phase, OpKind::kMatMul,
+               std::move(operands), attrs, {update.matmul, add});
   graph.ReplaceUses(add->result(), fused->result());
-  EraseParts(graph, {match.matmul, add});
+  EraseParts(graph, {update.matmul, add});
   return true;
 }
 

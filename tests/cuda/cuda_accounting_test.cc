@@ -107,6 +107,13 @@ TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
     const bool nodes = tier == CudaTier::kT1;
     EXPECT_EQ(profile->rows.size(), nodes ? 5u : 1u);
     EXPECT_EQ(profile->steps >= 20, nodes);
+    // The emulator's clock has all kernels take as long as the empty one.
+    EXPECT_EQ(profile->cost.clock_ns, nodes ? 2000 : 0);
+    if (nodes) {
+      EXPECT_EQ(profile->rows[0].mean_us, 0);
+      EXPECT_THAT(ToText(*profile),
+                  testing::HasSubstr("taken off: 2000.0 ns a call"));
+    }
     // On a busy machine the note also says which samples were left out.
     EXPECT_NE(absl::StrContains(profile->note, "a kernel runs whole steps"),
               nodes)

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <tuple>
 
@@ -11,6 +12,8 @@
 #include "compiler/compiler.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
+#include "trainer/autotune.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/exit_code.h"
 #include "trainer/measure/step_session.h"
@@ -68,6 +71,25 @@ TEST(CudaFailuresTest, OutOfMemory) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("cudaMalloc of"), HasSubstr("free"))));
   EXPECT_EQ(ExitCodeOf(status, 0), kExitUnavailable);
+  ExpectClean(cuda);
+}
+
+TEST(CudaFailuresTest, AutoDoesWithoutAWayThatHasNoMemory) {
+  const TempFolder folder;
+  setenv("ONESTEP_CACHE", folder.path().c_str(), 1);
+  EmulatedCuda cuda;
+  cuda.FailAt("Malloc", 1, kCudaOutOfMemory);
+  Config config;
+  config.model.widths = {16, 8, 3};
+  config.batch = 4;
+  config.compile.device = Device::kGpu;
+  config.compile.dispatch = Dispatch::kAuto;
+  config.compile.cuda.cuda = &cuda;
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice,
+                       SettleAuto(config, RandomRows(20, 16, 3, /*seed=*/1)));
+  EXPECT_FALSE(choice.candidates.empty());
+  EXPECT_THAT(choice.refused, testing::Contains(HasSubstr("out of memory")));
+  unsetenv("ONESTEP_CACHE");
   ExpectClean(cuda);
 }
 

@@ -113,7 +113,9 @@ TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
   const TempFolder folder;
   setenv("ONESTEP_CACHE", folder.path().c_str(), 1);
   Config config = Settings(Device::kGpu);
-  ASSERT_OK_AND_ASSIGN(const AutoChoice choice, SettleAuto(config, data_));
+  const auto quiet = [] { return CoreWaits(); };  // nothing else runs
+  ASSERT_OK_AND_ASSIGN(const AutoChoice choice,
+                       SettleAuto(config, data_, quiet));
   // T0, and T1 to T3 with two first layers each, less what cannot be.
   EXPECT_EQ(choice.candidates.size() + choice.refused.size(), 7u);
   EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
@@ -122,7 +124,7 @@ TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
   EXPECT_THAT(FlagsOf(choice.candidates[0]), HasSubstr("--tier t"));
 
   Config again = Settings(Device::kGpu);
-  ASSERT_OK_AND_ASSIGN(const AutoChoice kept, SettleAuto(again, data_));
+  ASSERT_OK_AND_ASSIGN(const AutoChoice kept, SettleAuto(again, data_, quiet));
   EXPECT_TRUE(kept.cached);
   EXPECT_EQ(again.compile.cuda.tier, config.compile.cuda.tier);
 

@@ -32,6 +32,32 @@ TEST_F(E2eVerbsTest, GraphNeedsNoDataAndEndsWithTheCounts) {
   EXPECT_THAT(result.out, EndsWith(" steps\n"));
 }
 
+TEST_F(E2eVerbsTest, ProfileShowsTheStepComparesAndWritesATrace) {
+  std::vector<std::string> args = {"profile", "--model",   "8-16-4",
+                                   "--batch", "4",         "--steps",
+                                   "1000",    "--threads", "1"};
+  const CliResult text = Run(args);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(StartsWith("profile: 8-16-4, relu, "),
+                              HasSubstr("\nfused: "), HasSubstr("unaccounted"),
+                              HasSubstr("\nstep undisturbed ")));
+
+  args.insert(args.end(), {"--compare", "--json", "--trace", "trace.json"});
+  const CliResult result = Run(args);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json profile = json::parse(result.out);
+  ASSERT_EQ(profile["profiles"].size(), 2);
+  for (const json& way : profile["profiles"]) {
+    EXPECT_GT(way["steps"], 0);
+    EXPECT_GT(way["undisturbed_us"], 0);
+    EXPECT_EQ(way["rows"].back()["op"], "unaccounted");
+  }
+  EXPECT_GT(profile["profiles"][0]["rows"].size(),
+            profile["profiles"][1]["rows"].size());
+  EXPECT_GT(profile["unfused_over_fused"]["value"], 0);
+  EXPECT_GT(json::parse(Read("trace.json"))["traceEvents"].size(), 100);
+}
+
 TEST_F(E2eVerbsTest, GraphMakesTheFolderOfItsDumps) {
   EXPECT_EQ(Run({"graph", "--dump-ir", "a/b"}).code, 0);
   EXPECT_TRUE(Exists("a/b/10-fuse-bias-activation.txt"));
@@ -115,6 +141,20 @@ TEST_F(E2eVerbsTest, BenchPrintsJson) {
 
 TEST_F(E2eVerbsTest, BenchComparesFusedWithUnfusedAndTakesNoFuse) {
   EXPECT_EQ(Run({"bench", "--fuse", "off"}).code, 2);
+}
+
+TEST_F(E2eVerbsTest, APathThatIsNoUtf8CostsNoResult) {
+  WriteData("d\xff", 100, 10);
+  for (const std::vector<std::string>& verb :
+       std::vector<std::vector<std::string>>{
+           {"train", "--epochs=1", "--out=out", "--trace=trace.json"},
+           {"profile", "--model=64-8-10"}}) {
+    std::vector<std::string> args = verb;
+    args.insert(args.end(), {"--data", Path("d\xff"), "--threads=1", "--json"});
+    const CliResult result = Run(args);
+    EXPECT_EQ(result.code, 0) << verb[0] << ": " << result.err;
+    EXPECT_THAT(result.out, HasSubstr("/d\uFFFD")) << verb[0];
+  }
 }
 
 TEST_F(E2eVerbsTest, TeamsSpinBrieflyUnlessToldHowToWait) {

@@ -204,6 +204,15 @@ TEST(FlagsTest, NumbersDoNotDependOnTheLocale) {
   std::locale::global(before);
 }
 
+// They would be measured twice, and taken for more process starts.
+TEST(FlagsTest, AListHasEachValueOnce) {
+  ExpectRefused({"bench", "--batch", "8,16,8"},
+                {"--batch: want each value once, got '8' again"});
+  ExpectRefused({"sweep", "--batches", "32,32"}, {"--batches: ", "'32' again"});
+  ExpectRefused({"sweep", "--devices", "cpu,cpu"}, {"'cpu' again"});
+  ExpectRefused({"sweep", "--dispatch", "ops,ops"}, {"'ops' again"});
+}
+
 TEST(FlagsTest, AWrongWordNamesTheChoicesAndTheNearest) {
   ExpectRefused({"--optimizer", "adm"},
                 {"--optimizer: want sgd|momentum|adam|adamw, got 'adm'",

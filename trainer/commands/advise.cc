@@ -8,6 +8,7 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/status_line.h"
 
 namespace onestep {
@@ -25,8 +26,9 @@ absl::Status RunAdvise(const Config& config, Console& console) {
       Advise(config, batch_given,
              [&line](const std::string& text) { line.Show(text); }));
   line.Clear();
-  console.Print(config.json ? absl::StrCat(ToJson(config, advice).dump(2), "\n")
-                            : ToText(config, advice));
+  console.Print(config.json
+                    ? absl::StrCat(JsonText(ToJson(config, advice), 2), "\n")
+                    : ToText(config, advice));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
+#include "trainer/json_text.h"
 #include "trainer/launch_costs.h"
 #include "trainer/measure/bench_compare.h"
 #include "trainer/measure/bench_run.h"
@@ -72,7 +73,7 @@ absl::Status RunBench(const Config& config, Console& console) {
   if (config.json) {
     nlohmann::ordered_json json = BenchToJson(config, run);
     if (comparison) json["compare"] = ToJson(*comparison);
-    console.Print(absl::StrCat(json.dump(2), "\n"));
+    console.Print(absl::StrCat(JsonText(json, 2), "\n"));
   } else {
     console.Print(ToText(config, run));
     if (comparison) console.Print(absl::StrCat("\n", ToText(*comparison)));

@@ -12,6 +12,7 @@
 #include "trainer/commands/commands.h"
 #include "trainer/confusion.h"
 #include "trainer/evaluate.h"
+#include "trainer/json_text.h"
 #include "trainer/load_data.h"
 #include "trainer/model_file.h"
 
@@ -110,7 +111,7 @@ absl::Status RunEval(const Config& config, Console& console) {
   json["accuracy"] = result.accuracy;
   json["loss"] = result.loss;
   json.update(ToJson(confusion));
-  console.Print(absl::StrCat(json.dump(2), "\n"));
+  console.Print(absl::StrCat(JsonText(json, 2), "\n"));
   return absl::OkStatus();
 }
 

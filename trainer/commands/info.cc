@@ -8,6 +8,7 @@
 #include "runtime/core_latency.h"
 #include "runtime/cpu_info.h"
 #include "trainer/commands/commands.h"
+#include "trainer/json_text.h"
 #include "trainer/machine_info.h"
 
 namespace onestep {
@@ -56,7 +57,7 @@ absl::Status RunInfo(const Config& config, Console& console) {
   Json json = MachineInfo();
   json["core_latency"] = CoreLatencyJson(config.json);
   if (config.json) {
-    console.Print(absl::StrCat(json.dump(2), "\n"));
+    console.Print(absl::StrCat(JsonText(json, 2), "\n"));
     return absl::OkStatus();
   }
   std::string text;

@@ -15,6 +15,7 @@
 #include "trainer/commands/commands.h"
 #include "trainer/data/idx.h"
 #include "trainer/evaluate.h"
+#include "trainer/json_text.h"
 #include "trainer/load_data.h"
 #include "trainer/model_file.h"
 
@@ -101,7 +102,7 @@ absl::Status RunPredict(const Config& config, Console& console) {
     json["model_file"] = loaded.path;
     json["images"] = data.source;
     json["predictions"] = std::move(predictions);
-    console.Print(absl::StrCat(json.dump(), "\n"));
+    console.Print(absl::StrCat(JsonText(json), "\n"));
   }
   return absl::OkStatus();
 }

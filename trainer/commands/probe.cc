@@ -7,6 +7,7 @@
 #include "runtime/cuda_probe.h"
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
+#include "trainer/json_text.h"
 #include "trainer/launch_costs.h"
 
 namespace onestep {
@@ -57,7 +58,8 @@ absl::Status RunProbe(const Config& config, Console& console) {
   ASSIGN_OR_RETURN(const CudaProbe probe, RunCudaProbe(RealCuda()));
   const Json json = ToJson(probe);
   KeepProbe(probe, json);
-  console.Print(config.json ? absl::StrCat(json.dump(2), "\n") : ToText(probe));
+  console.Print(config.json ? absl::StrCat(JsonText(json, 2), "\n")
+                            : ToText(probe));
   return absl::OkStatus();
 }
 

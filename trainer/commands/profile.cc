@@ -10,6 +10,7 @@
 #include "trainer/commands/commands.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/launch_costs.h"
 #include "trainer/measure/environment.h"
 #include "trainer/measure/profile_report.h"
@@ -103,12 +104,10 @@ absl::Status RunProfile(const Config& config, Console& console) {
     absl::StrAppend(&text, ToText(profile), "\n");
   }
   if (profiles.size() == 2) {
-    const Interval ratio = RatioOf(profiles[0], profiles[1]);
-    json["unfused_over_fused"] = {
-        {"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+    json["unfused_over_fused"] = RatioToJson(profiles[0], profiles[1]);
     absl::StrAppend(&text, CompareText(profiles[0], profiles[1]));
   }
-  console.Print(config.json ? absl::StrCat(json.dump(2), "\n") : text);
+  console.Print(config.json ? absl::StrCat(JsonText(json, 2), "\n") : text);
   return config.trace.empty() ? absl::OkStatus() : trace.Write(config.trace);
 }
 

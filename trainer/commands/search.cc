@@ -21,6 +21,7 @@
 #include "trainer/data/nonzeros.h"
 #include "trainer/evaluate.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/load_data.h"
 #include "trainer/output_dir.h"
 #include "trainer/search/bundle_engine.h"
@@ -42,8 +43,6 @@ int64_t DefaultParallel(const CompileOptions& compile) {
   if (compile.device == Device::kGpu) return kOfAGpu;
   return std::max<int64_t>(kLeast, kOfAWorker * compile.threads);
 }
-
-double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 // Weights and what the optimizer keeps for them.
 int64_t StateBytes(const Trial& trial) {
@@ -277,7 +276,7 @@ absl::Status SearchCommand::Report(const SearchOutcome& outcome) {
           ConfigOfTrial(config_, outcome.results[i].trial, density_),
           data_flag_);
     }
-    console_.Print(absl::StrCat(json.dump(2), "\n"));
+    console_.Print(absl::StrCat(JsonText(json, 2), "\n"));
     return absl::OkStatus();
   }
   console_.Print(absl::StrCat("\n", SearchTable(outcome)));

@@ -8,6 +8,7 @@
 #include "runtime/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/measure/environment.h"
 #include "trainer/measure/sweep_peers.h"
 #include "trainer/status_line.h"
@@ -38,7 +39,7 @@ absl::Status RunSweep(const Config& config, Console& console) {
   nlohmann::ordered_json json = ToJson(sweep);
   json["environment"] = ToJson(environment);
   console.Print(config.json
-                    ? absl::StrCat(json.dump(2), "\n")
+                    ? absl::StrCat(JsonText(json, 2), "\n")
                     : absl::StrCat(ToText(sweep),
                                    "machine: ", ToString(environment), "\n"));
   const bool measured =

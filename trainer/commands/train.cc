@@ -19,6 +19,7 @@
 #include "trainer/evaluate.h"
 #include "trainer/graph_report.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/load_data.h"
 #include "trainer/measure/trace_file.h"
 #include "trainer/model_file.h"
@@ -172,8 +173,8 @@ absl::Status TrainCommand::Compile() {
 
 absl::Status TrainCommand::CreateOutput() {
   RETURN_IF_ERROR(CreateOutputDir(config_.out));
-  RETURN_IF_ERROR(
-      WriteTextFile(OutPath("config.json"), ConfigToJson(config_).dump(2)));
+  RETURN_IF_ERROR(WriteTextFile(OutPath("config.json"),
+                                JsonText(ConfigToJson(config_), 2)));
   RETURN_IF_ERROR(
       WriteTextFile(OutPath("graph.txt"), GraphText(loop_->step())));
   ASSIGN_OR_RETURN(log_, LineLog::Create(OutPath("log.jsonl")));
@@ -223,7 +224,7 @@ absl::Status TrainCommand::AfterEpoch(const EpochResult& epoch) {
     best_epoch_ = epoch.epoch;
   }
   if (config_.out.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(log_->Append(json.dump()));
+  RETURN_IF_ERROR(log_->Append(JsonText(json)));
   return better ? Save(kBestModelFile) : absl::OkStatus();
 }
 
@@ -275,7 +276,7 @@ absl::Status TrainCommand::Report(const absl::Status& status) {
       json["device_traffic"] = ToJson(*traffic);
     }
     if (config_.print_plan) json["plan"] = executable.plan();
-    console_.Print(absl::StrCat(json.dump(2), "\n"));
+    console_.Print(absl::StrCat(JsonText(json, 2), "\n"));
   } else if (test) {
     console_.Print(TrafficText());
     console_.Print(absl::StrFormat("test accuracy %.4f, loss %s (%d rows)\n",

@@ -20,6 +20,7 @@
 #include "trainer/finite.h"
 #include "trainer/graph_report.h"
 #include "trainer/interrupt.h"
+#include "trainer/json_text.h"
 #include "trainer/numbers.h"
 #include "trainer/output_dir.h"
 #include "trainer/status_line.h"
@@ -33,15 +34,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
 double Seconds(int64_t begin_ns) {
   return 1e-9 * static_cast<double>(NowNs() - begin_ns);
-}
-
-// A path may be no UTF-8.
-std::string Dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 // What was asked for, by flag name.
@@ -290,7 +284,7 @@ std::string Word2vecCommand::MemoryText() const {
 absl::Status Word2vecCommand::CreateOutput() {
   RETURN_IF_ERROR(CreateOutputDir(config_.out));
   RETURN_IF_ERROR(
-      WriteTextFile(OutPath("config.json"), Dump(ConfigOf(config_), 2)));
+      WriteTextFile(OutPath("config.json"), JsonText(ConfigOf(config_), 2)));
   RETURN_IF_ERROR(
       WriteTextFile(OutPath("graph.txt"), GraphText(trainer_->compiled())));
   ASSIGN_OR_RETURN(log_, LineLog::Create(OutPath("log.jsonl")));
@@ -359,7 +353,7 @@ void Word2vecCommand::AfterEpoch(int64_t epoch, const TrainedCounts& counts,
     console_.Flush();
   }
   // The vectors are worth more than the log: the run goes on.
-  if (log_) log_status_.Update(log_->Append(Dump(json)));
+  if (log_) log_status_.Update(log_->Append(JsonText(json)));
 }
 
 std::string Word2vecCommand::VectorsPath() const {
@@ -444,7 +438,7 @@ void Word2vecCommand::Report() {
   json["threads"] = config_.compile.threads;
   json.update(CountsJson(words_, done_, seconds_));
   json["words_with_own_rows"] = WordsOfText(trainer_->words_with_copies());
-  console_.Print(absl::StrCat(Dump(json, 2), "\n"));
+  console_.Print(absl::StrCat(JsonText(json, 2), "\n"));
 }
 
 absl::Status Word2vecCommand::Explain(const absl::Status& status) const {

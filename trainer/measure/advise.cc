@@ -27,7 +27,7 @@ namespace onestep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Progress = std::function<void(const std::string&)>;
+using Notify = std::function<void(const std::string&)>;
 
 constexpr int64_t kAdvisedBatches[] = {8,   16,  32,   64,   128,
                                        256, 512, 1024, 2048, 4096};
@@ -46,8 +46,9 @@ constexpr double kTooShortUs = 1;
 
 class Adviser {
  public:
-  Adviser(const Config& config, const Progress& progress)
-      : config_(config), progress_(progress) {}
+  Adviser(const Config& config, const Notify& progress,
+          const CoreWaitsFn& waits)
+      : config_(config), progress_(progress), waits_(waits) {}
 
   absl::StatusOr<Advice> Run(bool batch_given);
 
@@ -65,7 +66,8 @@ class Adviser {
   void FindGpu();
 
   const Config& config_;
-  const Progress& progress_;
+  const Notify& progress_;
+  const CoreWaitsFn& waits_;
   std::optional<KeptProbe> probe_;  // of the GPU
   Advice advice_;
 };
@@ -185,8 +187,10 @@ absl::StatusOr<double> Adviser::Measure(const AdvisedWay& way,
   ASSIGN_OR_RETURN(const std::unique_ptr<StepSession> session,
                    StepSession::Create(config_.model, config_.optimizer,
                                        OptionsOf(way), data, way.batch));
-  return FastestStep([&](int64_t steps) { return session->Run(steps); },
-                     kCheckSliceUs, kCheckUs, kCheckSlices);
+  StepTimer timer(StepsOf(*session), waits_);
+  RETURN_IF_ERROR(TakeSamples(timer, kCheckSliceUs, kCheckUs, kCheckSlices));
+  advice_.check_busy |= !timer.undisturbed();
+  return timer.us();
 }
 
 absl::Status Adviser::CheckWays() {
@@ -222,7 +226,7 @@ absl::StatusOr<Advice> Adviser::Run(bool batch_given) {
                      config_.batch));
   }
   FindGpu();
-  ASSIGN_OR_RETURN(advice_.costs, KeptCosts(config_, progress_));
+  ASSIGN_OR_RETURN(advice_.costs, KeptCosts(config_, progress_, waits_));
   std::vector<int64_t> batches = {config_.batch};
   if (!batch_given) {
     batches.assign(std::begin(kAdvisedBatches), std::end(kAdvisedBatches));
@@ -284,8 +288,6 @@ Json ToJson(const std::vector<AdvisedWay>& ways) {
   for (const AdvisedWay& way : ways) json.push_back(ToJson(way));
   return json;
 }
-
-std::string CostsFile() { return Cache(kCostsFile, "").file(); }
 
 // The flags of the model and of what else is not the default.
 std::string ModelFlags(const Config& config) {
@@ -360,8 +362,9 @@ std::string AdvisedWay::Flags() const {
 }
 
 absl::StatusOr<Advice> Advise(const Config& config, bool batch_given,
-                              const Progress& progress) {
-  return Adviser(config, progress).Run(batch_given);
+                              const Notify& progress,
+                              const CoreWaitsFn& waits) {
+  return Adviser(config, progress, waits).Run(batch_given);
 }
 
 Json ToJson(const Config& config, const Advice& advice) {
@@ -372,13 +375,15 @@ Json ToJson(const Config& config, const Advice& advice) {
   json["rows"] = config.rows;
   json["density"] = config.density;
   json["advised"] = ToJson(best);
+  json["check_busy"] = advice.check_busy;
   json["ways"] = ToJson(advice.ways);
   json["batches"] = ToJson(advice.batches);
   json["refused"] = advice.refused;
   json["gpu"] = advice.gpu;
   json["elsewhere"] = ToJson(advice.elsewhere);
   json["memory"] = ToJson(advice.memory);
-  json["calibration"] = {{"file", CostsFile()},
+  json["calibration"] = {{"file", CacheFile(kCostsFile)},
+                         {"busy", advice.costs.busy},
                          {"seconds", advice.costs.seconds},
                          {"calls", advice.costs.calls.points()},
                          {"peak_gflops", advice.costs.peak_gflops}};
@@ -403,6 +408,9 @@ std::string ToText(const Config& config, const Advice& advice) {
     absl::StrAppend(&text, LineOf(way));
   }
   if (best.measured_us) absl::StrAppend(&text, CheckText(advice.ways));
+  if (advice.check_busy) {
+    absl::StrAppend(&text, "  measured while the machine was busy\n");
+  }
   for (const std::string& refused : advice.refused) {
     absl::StrAppend(&text, "  ", refused, "\n");
   }
@@ -428,11 +436,14 @@ std::string ToText(const Config& config, const Advice& advice) {
         100 * kBatchTolerance);
   }
   absl::StrAppend(&text, "\nmemory of a run:\n", ToText(advice.memory));
+  const std::string file = CacheFile(kCostsFile);
   absl::StrAppendFormat(
-      &text,
-      "\ntold from %d calls of other models, timed here in %.1f s and kept in "
-      "%s: without it they are timed anew\n",
-      advice.costs.calls.points(), advice.costs.seconds, CostsFile());
+      &text, "\ntold from %d calls of other models, timed here in %.1f s%s\n",
+      advice.costs.calls.points(), advice.costs.seconds,
+      advice.costs.busy ? " and not kept, as the machine was busy"
+      : file.empty()    ? ""
+                        : absl::StrCat(" and kept in ", file,
+                                       ": without it they are timed anew"));
   for (const std::string& kernel : best.cost.unknown) {
     absl::StrAppend(&text, "not calibrated: ", kernel, "\n");
   }

@@ -12,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "trainer/config.h"
 #include "trainer/measure/cost_model.h"
+#include "trainer/measure/disturbance.h"
 #include "trainer/measure/memory_use.h"
 
 namespace onestep {
@@ -45,6 +46,8 @@ struct Advice {
   std::vector<AdvisedWay> elsewhere;
   MemoryUse memory;  // of a run as advised
   MachineCosts costs;
+  // Something else had a core whenever some way was checked.
+  bool check_busy = false;
 };
 
 // An epoch this much longer than the shortest is worth a smaller batch, which
@@ -59,10 +62,12 @@ inline constexpr double kBatchTolerance = 0.1;
 // What calls cost comes from KeptCosts; nothing of the model itself is run
 // unless config.check: then the ways at the advised batch are.
 //
+// `waits` tells which times were disturbed.
 // InvalidArgument: the batch is larger than the rows.
 absl::StatusOr<Advice> Advise(
     const Config& config, bool batch_given,
-    const std::function<void(const std::string&)>& progress);
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits = CoreWaitsNow);
 
 nlohmann::ordered_json ToJson(const Config& config, const Advice& advice);
 std::string ToText(const Config& config, const Advice& advice);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -27,7 +28,8 @@ constexpr double kPeakTolerance = 0.03;
 constexpr double kDensityTolerance = 0.01;
 
 absl::StatusOr<Json> ReadJson(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
     return absl::NotFoundError(
         absl::StrCat("--compare: want a file, got the folder ", path));
   }

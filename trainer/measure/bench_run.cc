@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/probe.h"
 #include "nlohmann/json.hpp"
 #include "runtime/status.h"
 #include "trainer/measure/step_session.h"
+#include "trainer/numbers.h"
 
 namespace onestep {
 namespace {
@@ -157,6 +159,9 @@ Json SettingsToJson(const Config& config) {
   json["activation"] = NameOf(config.model.activation);
   json["loss"] = NameOf(config.model.loss);
   json["optimizer"] = NameOf(config.optimizer.kind);
+  json["momentum"] = AsWritten(config.optimizer.momentum);
+  json["nesterov"] = config.optimizer.nesterov;
+  json["weight_decay"] = AsWritten(config.optimizer.weight_decay);
   json["device"] = NameOf(compile.device);
   if (compile.device == Device::kGpu) {
     const CudaOptions& cuda = compile.cuda;
@@ -164,7 +169,10 @@ Json SettingsToJson(const Config& config) {
     const absl::StatusOr<CudaDevice> gpu = api.Device();
     json["gpu"] = gpu.ok() ? gpu->ToString() : "unknown";
     json["math"] = NameOf(cuda.math);
+    json["steps_per_launch"] = cuda.steps_per_launch;
+    json["device_data"] = cuda.table_limit_bytes;
   } else {
+    json["isa"] = CpuIsa();
     json["threads"] = compile.threads;
     json["affinity"] = ToString(compile.affinity);
     json["kernels"] = NameOf(compile.kernels);

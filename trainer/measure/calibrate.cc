@@ -11,19 +11,20 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/clock.h"
-#include "runtime/cpu_info.h"
 #include "runtime/dispatch_cost.h"
 #include "runtime/huge_pages.h"
 #include "runtime/status.h"
+#include "trainer/autotune.h"
 #include "trainer/cache.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/interrupt.h"
+#include "trainer/machine_info.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
+#include "trainer/measure/rows_to_time.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/measure/timing.h"
-#include "trainer/version.h"
 
 namespace onestep {
 namespace {
@@ -33,8 +34,6 @@ using Json = nlohmann::ordered_json;
 // Counts up when calls are told apart in another way (CallOf), or other steps
 // are run.
 constexpr int kCalls = 1;
-// A training run's share of 60,000 rows.
-constexpr int64_t kRows = 48000;
 // Every step comes up so often, seconds apart: what disturbs one round may
 // spare the other. Models of more parameters, whose weights take longer to draw
 // than their step to run, come up once.
@@ -45,6 +44,7 @@ constexpr int64_t kParametersOfAllRounds = 1 << 20;
 constexpr double kTimedUs = 3e3;
 constexpr double kSliceUs = 1e3;
 constexpr int kLeastRuns = 2;
+constexpr int kMostTraces = 3;  // of a way in a round, until one is undisturbed
 // Of a call: the clock's reads are not exact.
 constexpr double kLeastUs = 1e-3;
 // Longer steps teach nothing new of nonzeros.
@@ -52,7 +52,7 @@ constexpr double kSparseFlops = 2e9;
 // A primitive's fixed cost is learned from the first step at least this large.
 constexpr double kOnednnFlops = 2e3;
 constexpr int64_t kCopies[] = {16 << 10, 512 << 10, 8 << 20, 64 << 20};
-constexpr int kPeakSamples = 10;
+constexpr int kFewPeakSamples = 10;
 
 double MicrosSince(int64_t start_ns) {
   return static_cast<double>(NowNs() - start_ns) * 1e-3;
@@ -63,7 +63,7 @@ double MicrosSince(int64_t start_ns) {
 // The rows of a calibration step, cut from `all`.
 Dataset RowsOf(const Dataset& all, const CalibrationStep& step) {
   Dataset data;
-  data.rows = kRows;
+  data.rows = kTimedRows;
   data.features = step.widths.front();
   data.image_rows = 1;
   data.image_cols = data.features;
@@ -143,17 +143,28 @@ void Append(const StepTrace& trace, CallTimes& times) {
 }
 
 // Adds the calls of the session's step, whose times are made to add up to that
-// of the untraced step.
-absl::Status Learn(StepSession& session, int threads, double table_bytes,
-                   double clock_us, CallCosts& costs) {
-  ASSIGN_OR_RETURN(
-      const double step_us,
-      FastestStep([&](int64_t steps) { return session.Run(steps); }, kSliceUs,
-                  kTimedUs, kLeastRuns));
+// of the untraced step. False: something else had a core, however often it
+// ran; then nothing is added, unless `always`.
+absl::StatusOr<bool> Learn(StepSession& session, int threads,
+                           double table_bytes, double clock_us,
+                           const CoreWaitsFn& waits, bool always,
+                           CallCosts& costs) {
+  StepTimer timer(StepsOf(session), waits);
+  RETURN_IF_ERROR(TakeSamples(timer, kSliceUs, kTimedUs, kLeastRuns));
+  const double step_us = timer.us();
   const auto steps = static_cast<int64_t>(
       std::max<double>(kLeastRuns, std::ceil(kTimedUs / step_us)));
   std::vector<StepTrace> traces;
-  RETURN_IF_ERROR(session.RunTraced(steps, traces));
+  bool disturbed = true;
+  for (int i = 0; i < kMostTraces && disturbed; ++i) {
+    if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    const Disturbance disturbance(waits);
+    traces.clear();
+    RETURN_IF_ERROR(session.RunTraced(steps, traces));
+    disturbed = disturbance.Seen();
+  }
+  const bool undisturbed = timer.undisturbed() && !disturbed;
+  if (!undisturbed && !always) return false;
   CallTimes times;
   for (const StepTrace& trace : traces) Append(trace, times);
   const std::vector<StepInfo>& infos = session.executable().steps();
@@ -177,23 +188,34 @@ absl::Status Learn(StepSession& session, int threads, double table_bytes,
               std::min(FasterHalf(times.forks_us[i]), 0.5 * call_us));
     since_wait_us += call_us;
   }
-  return absl::OkStatus();
+  return undisturbed;
 }
 
-// Runs the step in every way and learns from each.
+// Runs the step in every way and learns from each; `undisturbed` says from
+// which it did without anything else having had a core, now or before. In the
+// last round it learns from the others nevertheless.
 absl::Status LearnFrom(const Config& config, const ModelSpec& model,
                        int64_t batch, const Dataset& data, double clock_us,
-                       CallCosts& costs) {
+                       const CoreWaitsFn& waits, bool last_round,
+                       std::vector<bool>& undisturbed, CallCosts& costs) {
   const auto table_bytes = static_cast<double>(std::ssize(data.images));
-  for (const CompileOptions& way :
-       WaysOf(config, data, TextbookFlops(model, batch))) {
+  const std::vector<CompileOptions> ways =
+      WaysOf(config, data, TextbookFlops(model, batch));
+  undisturbed.resize(ways.size());
+  for (size_t i = 0; i < ways.size(); ++i) {
     const auto session =
-        StepSession::Create(model, config.optimizer, way, data, batch);
+        StepSession::Create(model, config.optimizer, ways[i], data, batch);
     // More workers than a step can be shared out to.
-    if (absl::IsUnimplemented(session.status())) continue;
+    if (absl::IsUnimplemented(session.status())) {
+      undisturbed[i] = true;
+      continue;
+    }
     RETURN_IF_ERROR(session.status());
-    RETURN_IF_ERROR(
-        Learn(**session, way.threads, table_bytes, clock_us, costs));
+    ASSIGN_OR_RETURN(
+        const bool learned,
+        Learn(**session, ways[i].threads, table_bytes, clock_us, waits,
+              /*always=*/last_round && !undisturbed[i], costs));
+    undisturbed[i] = undisturbed[i] || learned;
   }
   return absl::OkStatus();
 }
@@ -202,45 +224,14 @@ absl::Status LearnFrom(const Config& config, const ModelSpec& model,
 
 std::string KeyOf(const Config& config) {
   Json json;
-  json["version"] = Version();
+  json["machine"] = BuildAndCpu();
   json["calls"] = kCalls;
-  json["cpu"] = CpuModelName();
   json["threads"] = ThreadCounts(config);
   json["affinity"] = ToString(config.compile.affinity);
   json["activation"] = NameOf(config.model.activation);
   json["loss"] = NameOf(config.model.loss);
   json["optimizer"] = NameOf(config.optimizer.kind);
   return json.dump();
-}
-
-Json ToJson(const MachineCosts& costs) {
-  Json json;
-  json["seconds"] = costs.seconds;
-  json["peak_gflops"] = costs.peak_gflops;
-  for (const MachineCosts::Copy& copy : costs.copies) {
-    json["copies"].push_back({{"bytes", copy.bytes}, {"gbs", copy.gbs}});
-  }
-  json["calls"] = costs.calls.ToJson();
-  return json;
-}
-
-// nullopt for what ToJson did not write.
-std::optional<MachineCosts> FromJson(const Json& json) {
-  MachineCosts costs;
-  try {
-    costs.seconds = json.at("seconds").get<double>();
-    costs.peak_gflops = json.at("peak_gflops").get<double>();
-    for (const Json& copy : json.at("copies")) {
-      costs.copies.push_back(
-          {copy.at("bytes").get<double>(), copy.at("gbs").get<double>()});
-    }
-    std::optional<CallCosts> calls = CallCosts::FromJson(json.at("calls"));
-    if (!calls || costs.copies.empty()) return std::nullopt;
-    costs.calls = *std::move(calls);
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
-  return costs;
 }
 
 }  // namespace
@@ -263,49 +254,45 @@ const std::vector<CalibrationStep>& CalibrationSteps() {
   return steps;
 }
 
-std::vector<int> ThreadCounts(const Config& config) {
-  const int most = config.compile.threads;
-  if (!config.threads_auto) return {most};
-  std::vector<int> counts;
-  for (int n = 1; n < most; n *= 2) counts.push_back(n);
-  counts.push_back(most);
-  return counts;
-}
-
 absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
-    const std::function<void(const std::string&)>& progress) {
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits, const std::vector<CalibrationStep>& steps) {
   const int64_t start = NowNs();
   ASSIGN_OR_RETURN(const DispatchCost dispatch, MeasureDispatchCost());
   const double clock_us = dispatch.clock_ns * 1e-3;
   MachineCosts costs;
   PeakProbe peak(1);
-  for (int i = 0; i < kPeakSamples; ++i) peak.Sample();
+  for (int i = 0; i < kFewPeakSamples; ++i) peak.Sample();
   for (const int64_t bytes : kCopies) {
     costs.copies.push_back(
         {static_cast<double>(bytes), CopyBandwidth(1, bytes)});
   }
-  const std::vector<CalibrationStep>& steps = CalibrationSteps();
   const auto widest =
       std::max_element(steps.begin(), steps.end(),
                        [](const CalibrationStep& a, const CalibrationStep& b) {
                          return a.widths.front() < b.widths.front();
                        });
-  const Dataset all = RandomRows(kRows, widest->widths.front(), 1 << 20, 1);
+  const Dataset all =
+      RandomRows(kTimedRows, widest->widths.front(), 1 << 20, 1);
+  std::vector<std::vector<bool>> undisturbed(steps.size());
   for (int round = 1; round <= kRounds; ++round) {
-    for (const CalibrationStep& step : steps) {
-      if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const CalibrationStep& step = steps[i];
       ModelSpec model = config.model;
       model.widths = step.widths;
-      if (round > 1 && model.num_parameters() > kParametersOfAllRounds) {
-        continue;
-      }
+      const bool once = model.num_parameters() > kParametersOfAllRounds;
+      if (round > 1 && once) continue;
       progress(absl::StrCat("calibrate, round ", round, " of ", kRounds, ": ",
                             model.ToString(), ", batch ", step.batch));
       RETURN_IF_ERROR(LearnFrom(config, model, step.batch, RowsOf(all, step),
-                                clock_us, costs.calls));
+                                clock_us, waits, once || round == kRounds,
+                                undisturbed[i], costs.calls));
       peak.Sample();
     }
+  }
+  for (const std::vector<bool>& ways : undisturbed) {
+    costs.busy |= std::count(ways.begin(), ways.end(), false) > 0;
   }
   costs.peak_gflops = peak.best_gflops();
   costs.seconds = MicrosSince(start) * 1e-6;
@@ -314,14 +301,16 @@ absl::StatusOr<MachineCosts> Calibrate(
 
 absl::StatusOr<MachineCosts> KeptCosts(
     const Config& config,
-    const std::function<void(const std::string&)>& progress) {
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits, const std::vector<CalibrationStep>& steps) {
   Cache cache(kCostsFile, "what calls cost here");
   const std::string key = KeyOf(config);
-  if (std::optional<MachineCosts> kept = FromJson(cache.Get(key))) {
+  if (std::optional<MachineCosts> kept = MachineCostsOf(cache.Get(key))) {
     return *std::move(kept);
   }
-  ASSIGN_OR_RETURN(MachineCosts costs, Calibrate(config, progress));
-  cache.Put(key, ToJson(costs));
+  ASSIGN_OR_RETURN(MachineCosts costs,
+                   Calibrate(config, progress, waits, steps));
+  if (!costs.busy) cache.Put(key, ToJson(costs));
   return costs;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "trainer/config.h"
 #include "trainer/measure/cost_model.h"
+#include "trainer/measure/disturbance.h"
 
 namespace onestep {
 
@@ -22,25 +23,26 @@ struct CalibrationStep {
 // ask for, so that what is foretold was not measured.
 const std::vector<CalibrationStep>& CalibrationSteps();
 
-// 1, 2, 4 ... and all of config.compile.threads, or only these where they were
-// given.
-std::vector<int> ThreadCounts(const Config& config);
-
 // Runs the calibration steps on made rows in every way that a step can be run
 // on the CPU, traced, with the activation, loss and optimizer of `config`, and
-// keeps the time of every call. Some 7 s on 2 cores.
+// keeps the time of every call. `waits` tells which times were disturbed; they
+// are taken again, up to three times. Some 7 s on 2 cores.
 absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
-    const std::function<void(const std::string&)>& progress);
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits = CoreWaitsNow,
+    const std::vector<CalibrationStep>& steps = CalibrationSteps());
 
 inline constexpr char kCostsFile[] = "costs.json";
 
-// What an earlier run measured on this machine with this version and the same
+// What an earlier run measured with the same BuildAndCpu (machine_info.h) and
 // kinds of calls, kept in kCostsFile (cache.h), else Calibrate's, which is then
-// kept. Deleting the file has all measured anew.
+// kept unless the machine was busy. Deleting the file has all measured anew.
 absl::StatusOr<MachineCosts> KeptCosts(
     const Config& config,
-    const std::function<void(const std::string&)>& progress);
+    const std::function<void(const std::string&)>& progress,
+    const CoreWaitsFn& waits = CoreWaitsNow,
+    const std::vector<CalibrationStep>& steps = CalibrationSteps());
 
 }  // namespace onestep
 

@@ -13,6 +13,8 @@
 namespace onestep {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Floats of the widest vector: a narrower matmul works for lanes that it does
 // not have.
 constexpr int64_t kLanes = 16;
@@ -78,6 +80,37 @@ bool IsGather(const StepInfo& info) {
 }
 
 }  // namespace
+
+Json ToJson(const MachineCosts& costs) {
+  Json json;
+  json["seconds"] = costs.seconds;
+  json["peak_gflops"] = costs.peak_gflops;
+  for (const MachineCosts::Copy& copy : costs.copies) {
+    json["copies"].push_back({{"bytes", copy.bytes}, {"gbs", copy.gbs}});
+  }
+  json["calls"] = costs.calls.ToJson();
+  return json;
+}
+
+std::optional<MachineCosts> MachineCostsOf(const Json& json) {
+  MachineCosts costs;
+  try {
+    costs.seconds = json.at("seconds").get<double>();
+    costs.peak_gflops = json.at("peak_gflops").get<double>();
+    bool positive = costs.seconds > 0 && costs.peak_gflops > 0;
+    for (const Json& copy : json.at("copies")) {
+      costs.copies.push_back(
+          {copy.at("bytes").get<double>(), copy.at("gbs").get<double>()});
+      positive &= costs.copies.back().bytes > 0 && costs.copies.back().gbs > 0;
+    }
+    std::optional<CallCosts> calls = CallCosts::FromJson(json.at("calls"));
+    if (!calls || costs.copies.empty() || !positive) return std::nullopt;
+    costs.calls = *std::move(calls);
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+  return costs;
+}
 
 double MachineCosts::Bandwidth(double bytes) const {
   CHECK(!copies.empty());

@@ -2,10 +2,12 @@
 #ifndef ONESTEP_TRAINER_MEASURE_COST_MODEL_H_
 #define ONESTEP_TRAINER_MEASURE_COST_MODEL_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/compiler.h"
+#include "nlohmann/json.hpp"
 #include "trainer/measure/call_costs.h"
 
 namespace onestep {
@@ -20,10 +22,16 @@ struct MachineCosts {
   };
   std::vector<Copy> copies;  // ascending bytes
   double seconds = 0;        // that measuring took
+  bool busy = false;         // something else had a core whenever some way ran
 
   // Of a working set of so many bytes: the nearest copy's rate.
   double Bandwidth(double bytes) const;
 };
+
+// Without `busy`, for such are not kept.
+nlohmann::ordered_json ToJson(const MachineCosts& costs);
+// nullopt for what ToJson did not write, all above 0.
+std::optional<MachineCosts> MachineCostsOf(const nlohmann::ordered_json& json);
 
 // The expected time of one train step, and what it is made of: each call is
 // its fixed cost, a launch, and the rest, which counts as compute or memory by

@@ -96,9 +96,11 @@ Environment EnvironmentWatch::SoFar() const {
   if (!CpuCgroups(root_).empty()) {
     environment.quota_cpus = CgroupCpuLimit(root_);
   }
-  const std::optional<double> throttled_ms = ReadThrottledMs();
-  if (throttled_ms && throttled_ms_) {
-    environment.throttled_ms = *throttled_ms - *throttled_ms_;
+  for (const auto& [group, ms] : ReadThrottledMs()) {
+    const auto before = throttled_ms_.find(group);
+    if (before == throttled_ms_.end()) continue;
+    environment.throttled_ms =
+        std::max(environment.throttled_ms, std::optional(ms - before->second));
   }
   const std::optional<CpuTime> time = ReadCpuTime();
   if (time && cpu_time_ && time->all > cpu_time_->all) {
@@ -122,12 +124,12 @@ std::optional<EnvironmentWatch::CpuTime> EnvironmentWatch::ReadCpuTime() const {
   return time;
 }
 
-std::optional<double> EnvironmentWatch::ReadThrottledMs() const {
-  std::optional<double> most;
+std::map<std::string, double> EnvironmentWatch::ReadThrottledMs() const {
+  std::map<std::string, double> by_group;
   for (const std::string& group : CpuCgroups(root_)) {
-    most = std::max(most, ThrottledMsOf(group));  // nullopt is the least
+    if (const auto ms = ThrottledMsOf(group)) by_group[group] = *ms;
   }
-  return most;
+  return by_group;
 }
 
 }  // namespace onestep

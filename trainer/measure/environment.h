@@ -4,6 +4,7 @@
 #define ONESTEP_TRAINER_MEASURE_ENVIRONMENT_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -19,8 +20,9 @@ struct Environment {
   std::string governor;
   std::optional<double> load_before;  // average of the minute before
   std::optional<int> quota_cpus;      // of the cgroup, rounded up; 0: none
-  // During the run: how long the quota held a CPU back, and the share of the
-  // machine's CPU time that the hypervisor gave to others.
+  // During the run: how long the quota held a CPU back, the most of any cgroup
+  // around this process, and the share of the machine's CPU time that the
+  // hypervisor gave to others.
   std::optional<double> throttled_ms;
   std::optional<double> steal_share;
 };
@@ -44,12 +46,12 @@ class EnvironmentWatch {
   };
 
   std::optional<CpuTime> ReadCpuTime() const;
-  std::optional<double> ReadThrottledMs() const;
+  std::map<std::string, double> ReadThrottledMs() const;  // by cgroup
 
   const std::string root_;
   const std::optional<double> load_before_;
   const std::optional<CpuTime> cpu_time_;
-  const std::optional<double> throttled_ms_;
+  const std::map<std::string, double> throttled_ms_;
 };
 
 }  // namespace onestep

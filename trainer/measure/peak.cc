@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSampleSeconds = 1e-3;
+constexpr double kPeakSampleSeconds = 1e-3;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -45,7 +45,7 @@ PeakProbe::PeakProbe(int threads) : threads_(std::min(threads, UsableCpus())) {
     }
     return best;
   };
-  while (fastest() < kSampleSeconds) iterations_ *= 2;
+  while (fastest() < kPeakSampleSeconds) iterations_ *= 2;
 }
 
 void PeakProbe::Sample() {

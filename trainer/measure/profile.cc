@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/clock.h"
 #include "runtime/openmp_forks.h"
@@ -20,6 +20,8 @@
 #include "trainer/measure/statistics.h"
 #include "trainer/measure/step_bench.h"
 #include "trainer/measure/step_session.h"
+#include "trainer/measure/timing.h"
+#include "trainer/measure/worker_times.h"
 
 namespace onestep {
 namespace {
@@ -28,36 +30,15 @@ namespace {
 constexpr double kSliceNs = 10e6;
 constexpr int64_t kLeastSlices = 10;  // of each kind
 constexpr double kWarmUpNs = 200e6;
+// What slows a slice so much, such as a hypervisor, the kernel need not know.
 constexpr double kOutlier = 1.5;
 // Where the rows are further than this from the step, they are doubted.
 constexpr double kDoubt = 0.05;
-// Outliers are taken anew, up to so many times as many slices as wanted.
+// Disturbed ones are taken anew, up to so many times as many slices as wanted.
 constexpr int64_t kMostTries = 3;
 // Of a slice: bounds the memory of its trace.
 constexpr int64_t kMostSteps = 20000;
-// Of a slice: a team's begin and end take 10 to 100 us.
-constexpr int64_t kLeastSteps = 10;
 constexpr int kPeakSamples = 30;
-
-// What one worker's steps took in one slice or several, in nanoseconds: a value
-// per step, but for `run` (a value per slice).
-struct WorkerTimes {
-  std::vector<std::vector<double>> calls;  // [call][step]
-  std::vector<double> fork_join, dispatch, run;
-
-  void Append(const WorkerTimes& more) {
-    calls.resize(more.calls.size());
-    for (size_t c = 0; c < calls.size(); ++c) Append(more.calls[c], calls[c]);
-    Append(more.fork_join, fork_join);
-    Append(more.dispatch, dispatch);
-    Append(more.run, run);
-  }
-
- private:
-  static void Append(const std::vector<double>& more, std::vector<double>& to) {
-    to.insert(to.end(), more.begin(), more.end());
-  }
-};
 
 double Mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) /
@@ -76,7 +57,8 @@ class Profiler {
   // Compiles and warms up.
   absl::Status Prepare(const ModelSpec& model, const OptimizerSpec& optimizer,
                        const Dataset& data);
-  absl::Status TakeSlice();
+  // Takes none, but for the first, when it is or becomes later than that.
+  absl::Status TakeSlice(int64_t latest_ns);
   // Whether there are as many slices as wanted, of such as count, or so many
   // that it is time to stop.
   bool IsDone() const;
@@ -85,19 +67,20 @@ class Profiler {
 
  private:
   struct Slice {
-    double us = 0;  // per step, undisturbed
+    double us = 0;  // per step, untraced
     double traced_us = 0;
+    bool disturbed = false;
     std::vector<WorkerTimes> workers;
   };
 
   absl::Status WarmUp();
+  void AddTraces(std::vector<StepTrace>& traces, Slice& slice);
   int64_t WantedSlices() const;
+  void Note(const std::string& text);
+  void NoteDisturbances(size_t kept);
   void NoteWhatIsMissing();
-  // Those that nothing else slowed.
+  // Those that nothing else slowed; may be none.
   std::vector<const Slice*> Kept() const;
-  void AddTrace(const StepTrace& trace, int w, WorkerTimes& times);
-  static void AddGpuTrace(const StepTrace& trace, WorkerTimes& times);
-  double DispatchNs(const StepInfo& step) const;
   void AddRows(int w);
   void AddRow(int w, ProfileKind kind, StepInfo step,
               const std::vector<double>& ns);
@@ -110,7 +93,8 @@ class Profiler {
   int64_t memory_bytes_ = 0;        // that a step touches
   std::optional<TimedCuda> timed_;  // on a GPU; the session calls it
   std::unique_ptr<StepSession> session_;
-  int64_t slice_steps_ = 1, forks_missed_ = 0;
+  RunSteps run_;  // of the session
+  int64_t slice_steps_ = 1;
   std::vector<Slice> slices_;
   std::vector<WorkerTimes> workers_;
   std::vector<StepTrace> kept_traces_;  // for options_.trace
@@ -141,6 +125,7 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
     ASSIGN_OR_RETURN(profile_.cost, MeasureDispatchCost());
   }
   RETURN_IF_ERROR(session_->Reset(kTimingRate));
+  run_ = StepsOf(*session_);
   return WarmUp();
 }
 
@@ -153,9 +138,17 @@ absl::StatusOr<Profile> Profiler::Finish(TraceFile* trace) {
     MeasureRoofs();
   }
   workers_.resize(profile_.workers);
-  for (const Slice& slice : slices_) profile_.slices_us.push_back(slice.us);
+  std::vector<const Slice*> kept = Kept();
+  NoteDisturbances(kept.size());
+  if (kept.empty()) {
+    for (const Slice& slice : slices_) kept.push_back(&slice);
+  }
+  for (const Slice& slice : slices_) {
+    const bool is_kept = std::count(kept.begin(), kept.end(), &slice) > 0;
+    profile_.slices.push_back({slice.us, is_kept});
+  }
   std::vector<double> undisturbed, profiled;
-  for (const Slice* const slice : Kept()) {
+  for (const Slice* const slice : kept) {
     undisturbed.push_back(slice->us);
     profiled.push_back(slice->traced_us);
     if (slice->workers.empty()) continue;
@@ -184,27 +177,39 @@ absl::Status Profiler::WarmUp() {
   double best_ns = 1e12;
   while (static_cast<double>(NowNs() - begin) < kWarmUpNs) {
     const int64_t start = NowNs();
-    RETURN_IF_ERROR(session_->Run(slice_steps_));
+    RETURN_IF_ERROR(run_(slice_steps_));
     best_ns = std::min(best_ns, static_cast<double>(NowNs() - start) /
                                     static_cast<double>(slice_steps_));
     slice_steps_ = std::clamp(static_cast<int64_t>(kSliceNs / best_ns),
-                              kLeastSteps, kMostSteps);
+                              int64_t{1}, kMostSteps);
   }
   return absl::OkStatus();
 }
 
-absl::Status Profiler::TakeSlice() {
-  Slice& slice = slices_.emplace_back();
+absl::Status Profiler::TakeSlice(int64_t latest_ns) {
+  const auto is_late = [&] { return !slices_.empty() && NowNs() > latest_ns; };
+  if (is_late()) return absl::OkStatus();
+  Slice slice;
   const double steps = static_cast<double>(slice_steps_);
+  const Disturbance disturbance(options_.waits);
   const int64_t begin = NowNs();
-  RETURN_IF_ERROR(session_->Run(slice_steps_));
+  RETURN_IF_ERROR(run_(slice_steps_));
   slice.us = 1e-3 * static_cast<double>(NowNs() - begin) / steps;
-  if (!traced_.ok()) return absl::OkStatus();
+  if (PendingSignal() != 0) return absl::CancelledError("stopped");
+  if (is_late()) return absl::OkStatus();  // half a slice is none
   std::vector<StepTrace> traces;
-  traced_ = session_->RunTraced(slice_steps_, traces);
-  // One kernel for many steps has no calls within it.
-  if (absl::IsUnimplemented(traced_) && timed_) return absl::OkStatus();
-  RETURN_IF_ERROR(traced_);
+  if (traced_.ok()) traced_ = session_->RunTraced(slice_steps_, traces);
+  slice.disturbed = disturbance.Seen();
+  if (traced_.ok()) {
+    AddTraces(traces, slice);
+  } else if (!timed_ || !absl::IsUnimplemented(traced_)) {
+    return traced_;  // but one kernel for many steps has no calls within it
+  }
+  slices_.push_back(std::move(slice));
+  return absl::OkStatus();
+}
+
+void Profiler::AddTraces(std::vector<StepTrace>& traces, Slice& slice) {
   int64_t ns = 0;
   slice.workers.resize(profile_.workers);
   for (WorkerTimes& times : slice.workers) times.run = {0};
@@ -212,9 +217,11 @@ absl::Status Profiler::TakeSlice() {
     ns += trace.end - trace.begin;
     for (int w = 0; w < profile_.workers; ++w) {
       if (timed_) {
+        profile_.cost.clock_ns = trace.workers[w].empty_ns;
         AddGpuTrace(trace, slice.workers[w]);
       } else {
-        AddTrace(trace, w, slice.workers[w]);
+        AddTrace(trace, w, session_->executable().WorkerSteps(w), profile_.cost,
+                 slice_steps_, slice.workers[w]);
       }
     }
     if (traced_steps_ < options_.trace_steps) {
@@ -222,8 +229,8 @@ absl::Status Profiler::TakeSlice() {
       kept_traces_.push_back(std::move(trace));
     }
   }
-  slice.traced_us = 1e-3 * static_cast<double>(ns) / steps;
-  return absl::OkStatus();
+  slice.traced_us =
+      1e-3 * static_cast<double>(ns) / static_cast<double>(slice_steps_);
 }
 
 int64_t Profiler::WantedSlices() const {
@@ -237,27 +244,42 @@ bool Profiler::IsDone() const {
   return slices >= kMostTries * wanted || std::ssize(Kept()) >= wanted;
 }
 
+void Profiler::Note(const std::string& text) {
+  absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", text);
+}
+
+void Profiler::NoteDisturbances(size_t kept) {
+  const size_t all = slices_.size(), left_out = all - kept;
+  profile_.busy = kept < std::min<size_t>(kLeastSlices, all);
+  if (kept == 0) {
+    Note(absl::StrCat("the machine was busy: something else had a core in ",
+                      "each of the ", all, " slices"));
+  } else if (left_out > 0) {
+    Note(absl::StrCat(profile_.busy ? "the machine was busy: " : "", left_out,
+                      " of ", all,
+                      " slices left out: something else had a core"));
+  }
+}
+
 void Profiler::NoteWhatIsMissing() {
-  const auto note = [this](const std::string& text) {
-    absl::StrAppend(&profile_.note, profile_.note.empty() ? "" : "; ", text);
-  };
   if (const std::string turns = TakeTurnsNote(threads_);
       !timed_ && !turns.empty()) {
-    note(turns);
+    Note(turns);
   }
   if (!timed_ && profile_.workers == 1 && threads_ > 1 &&
       !ForkRecorder::Available().ok()) {
-    note(std::string(ForkRecorder::Available().message()));
+    Note(std::string(ForkRecorder::Available().message()));
   }
-  if (absl::IsUnimplemented(traced_)) note(std::string(traced_.message()));
-  if (forks_missed_ > 0) {
-    note(absl::StrCat(forks_missed_,
-                      " forks not seen: more than two in a call"));
+  if (absl::IsUnimplemented(traced_)) Note(std::string(traced_.message()));
+  int64_t forks_missed = 0;
+  for (const WorkerTimes& times : workers_) forks_missed += times.forks_missed;
+  if (forks_missed > 0) {
+    Note(
+        absl::StrCat(forks_missed, " forks not seen: more than two in a call"));
   }
-  const int64_t left_out = std::ssize(slices_) - std::ssize(Kept());
-  if (left_out > 0) {
-    note(absl::StrCat(left_out, " of ", slices_.size(),
-                      " slices left out: something else had a core"));
+  if (traced_.ok() && profile_.steps < options_.steps) {
+    Note(
+        absl::StrCat("over ", profile_.steps, " steps: want ", options_.steps));
   }
   double unaccounted = 0;
   for (const ProfileRow& row : profile_.rows) {
@@ -267,83 +289,28 @@ void Profiler::NoteWhatIsMissing() {
   }
   const double change = profile_.profiled_us / profile_.undisturbed_us - 1;
   if (!timed_ && std::max(unaccounted, std::abs(change)) > kDoubt) {
-    note(
+    Note(
         "the rows and the undisturbed step are more than 5 % apart: the "
         "machine was busy, or the step is too short to be looked at");
   }
 }
 
 std::vector<const Profiler::Slice*> Profiler::Kept() const {
+  std::vector<const Slice*> kept;
   std::vector<double> us, traced_us;
   for (const Slice& slice : slices_) {
+    if (slice.disturbed) continue;
+    kept.push_back(&slice);
     us.push_back(slice.us);
     traced_us.push_back(slice.traced_us);
   }
+  if (kept.empty()) return kept;
   const double limit = kOutlier * Median(us);
   const double traced_limit = kOutlier * Median(traced_us);
-  std::vector<const Slice*> kept;
-  for (const Slice& slice : slices_) {
-    if (slice.us <= limit && slice.traced_us <= traced_limit) {
-      kept.push_back(&slice);
-    }
-  }
-  if (!kept.empty()) return kept;
-  for (const Slice& slice : slices_) kept.push_back(&slice);
+  std::erase_if(kept, [&](const Slice* slice) {
+    return slice->us > limit || slice->traced_us > traced_limit;
+  });
   return kept;
-}
-
-// What a call costs that computes nothing.
-double Profiler::DispatchNs(const StepInfo& step) const {
-  const DispatchCost& cost = profile_.cost;
-  if (!absl::StartsWith(step.implementation, "onednn")) return cost.call_ns;
-  return step.op == "matmul" ? cost.matmul_ns : cost.eltwise_ns;
-}
-
-void Profiler::AddTrace(const StepTrace& trace, int w, WorkerTimes& times) {
-  const StepTrace::Worker& worker = trace.workers[w];
-  const std::vector<StepInfo>& steps = session_->executable().WorkerSteps(w);
-  const double clock_ns = profile_.cost.clock_ns;
-  times.calls.resize(worker.calls);
-  forks_missed_ += worker.forks_missed;
-  int64_t next_fork = 0;
-  for (int64_t s = 0; s < trace.steps; ++s) {
-    double dispatch = 0, fork_join = 0;
-    for (int64_t c = 0; c < worker.calls; ++c) {
-      double ns = worker.at(s, c + 1) - worker.at(s, c) - clock_ns;
-      for (; next_fork < worker.forks_recorded &&
-             worker.forks[next_fork].end <= worker.at(s, c + 1);
-           ++next_fork) {
-        const ForkStamps& fork = worker.forks[next_fork];
-        const double waited = fork.body_begin - fork.begin + fork.end -
-                              fork.body_end - 2 * clock_ns;
-        fork_join += waited;
-        // Two of the fork's four reads are in the rest of the call.
-        ns -= waited + 4 * clock_ns;
-      }
-      const double call_ns = std::min(ns, DispatchNs(steps[c]));
-      dispatch += call_ns;
-      times.calls[c].push_back(ns - call_ns);
-    }
-    if (s + 1 < trace.steps) {
-      dispatch += worker.at(s + 1, 0) - worker.at(s, worker.calls) - clock_ns;
-    }
-    times.dispatch.push_back(dispatch);
-    times.fork_join.push_back(fork_join);
-  }
-  const double outside = worker.at(0, 0) - trace.begin + trace.end -
-                         worker.at(trace.steps - 1, worker.calls);
-  times.run.back() += outside / static_cast<double>(slice_steps_);
-}
-
-void Profiler::AddGpuTrace(const StepTrace& trace, WorkerTimes& times) {
-  const StepTrace::Worker& worker = trace.workers[0];
-  times.calls.resize(worker.calls);
-  for (int64_t s = 0; s < trace.steps; ++s) {
-    for (int64_t c = 0; c < worker.calls; ++c) {
-      times.calls[c].push_back(
-          static_cast<double>(worker.at(s, c + 1) - worker.at(s, c)));
-    }
-  }
 }
 
 void Profiler::MeasureRoofs() {
@@ -460,15 +427,16 @@ absl::StatusOr<std::vector<Profile>> ProfileSteps(
     profilers.push_back(std::move(profiler));
   }
   const auto is_done = [](const auto& profiler) { return profiler->IsDone(); };
-  const int64_t begin = NowNs();
-  while (!std::all_of(profilers.begin(), profilers.end(), is_done)) {
-    const double seconds = 1e-9 * static_cast<double>(NowNs() - begin);
-    if (options.most_seconds > 0 && seconds > options.most_seconds) break;
-    for (const auto& profiler : profilers) {
-      if (PendingSignal() != 0) return absl::CancelledError("stopped");
-      RETURN_IF_ERROR(profiler->TakeSlice());
-    }
+  int64_t latest_ns = std::numeric_limits<int64_t>::max();
+  if (options.most_seconds > 0) {
+    latest_ns = NowNs() + static_cast<int64_t>(1e9 * options.most_seconds);
   }
+  do {
+    for (const auto& profiler : profilers) {
+      RETURN_IF_ERROR(profiler->TakeSlice(latest_ns));
+    }
+  } while (NowNs() <= latest_ns &&
+           !std::all_of(profilers.begin(), profilers.end(), is_done));
   std::vector<Profile> profiles;
   for (const auto& profiler : profilers) {
     ASSIGN_OR_RETURN(Profile profile, profiler->Finish(options.trace));
@@ -478,7 +446,16 @@ absl::StatusOr<std::vector<Profile>> ProfileSteps(
 }
 
 Interval RatioOf(const Profile& a, const Profile& b) {
-  return PairedRatio({a.slices_us}, {b.slices_us});
+  std::vector<double> of_a, of_b, all_of_a, all_of_b;
+  for (size_t i = 0; i < std::min(a.slices.size(), b.slices.size()); ++i) {
+    all_of_a.push_back(a.slices[i].us);
+    all_of_b.push_back(b.slices[i].us);
+    if (!a.slices[i].kept || !b.slices[i].kept) continue;
+    of_a.push_back(a.slices[i].us);
+    of_b.push_back(b.slices[i].us);
+  }
+  return of_a.empty() ? PairedRatio({all_of_a}, {all_of_b})
+                      : PairedRatio({of_a}, {of_b});
 }
 
 }  // namespace onestep

@@ -11,6 +11,7 @@
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
 #include "trainer/measure/cuda_accounting.h"
+#include "trainer/measure/disturbance.h"
 #include "trainer/measure/statistics.h"
 #include "trainer/measure/trace_file.h"
 
@@ -54,8 +55,14 @@ struct Profile {
   // run, and with a clock read after each call.
   double undisturbed_us = 0, profiled_us = 0;
   double undisturbed_low_us = 0, undisturbed_high_us = 0;  // p5, p95 of slices
-  DispatchCost cost;              // its clock_ns is taken off every call
-  std::vector<double> slices_us;  // undisturbed, in the order taken, all
+  DispatchCost cost;  // its clock_ns is taken off every call
+  struct Slice {
+    double us = 0;  // undisturbed
+    bool kept = true;
+  };
+  std::vector<Slice> slices;  // in the order taken, all
+  // Too few slices were kept for the figures to be sure; `note` says so.
+  bool busy = false;
   // The roofs of one worker: multiply-adds in registers, and a copy within as
   // much memory as the step uses. 0: unknown.
   double peak_gflops = 0, bandwidth_gbs = 0;
@@ -70,19 +77,22 @@ struct ProfiledWay {
 
 struct ProfileOptions {
   int64_t batch = 32;
-  int64_t steps = 2000;        // at least so many ...
-  double most_seconds = 0;     // ... but all ways together no longer; 0: any
+  int64_t steps = 2000;  // at least so many ...
+  // ... but all ways together no longer, a slice of each aside; 0: any.
+  double most_seconds = 0;
   TraceFile* trace = nullptr;  // gets each way's compilation and steps
   int64_t trace_steps = 0;     // as many of each
   // Gets "NAME: why" of a way that cannot be run; null: that is an error.
   std::vector<std::string>* refused = nullptr;
+  CoreWaitsFn waits = CoreWaitsNow;  // tells which slices were disturbed
 };
 
 // Compiles a step in each of these ways, warms them up, and takes slices of
 // some 10 ms, of all ways in turn, each undisturbed and then traced. Slices
-// that took half as long again as the median one are left out: something else
-// had the core. On a GPU the rows are its own times, by events, of calls that
-// the host waits for; undisturbed nothing waits.
+// during which something else had a core are left out, and those that took half
+// as long again as the median one; where none is left, all count. On a GPU the
+// rows are its own times, by events, of calls that the host waits for;
+// undisturbed nothing waits.
 //
 // Cancelled when a signal comes. REQUIRES: options.batch <= data.rows.
 absl::StatusOr<std::vector<Profile>> ProfileSteps(
@@ -90,7 +100,8 @@ absl::StatusOr<std::vector<Profile>> ProfileSteps(
     const std::vector<ProfiledWay>& ways, const Dataset& data,
     const ProfileOptions& options);
 
-// Time of `a` / time of `b`, undisturbed, from slices taken in turn.
+// Time of `a` / time of `b`, undisturbed, from slices taken in turn that were
+// kept of both; from all, where there are none.
 // REQUIRES: profiles of one call of ProfileSteps.
 Interval RatioOf(const Profile& a, const Profile& b);
 

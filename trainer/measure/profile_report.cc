@@ -130,9 +130,13 @@ std::string TotalsText(const Profile& profile) {
   }
   absl::StrAppend(&text, "\n");
   if (!profile.accounting.empty()) {
-    absl::StrAppend(&text,
-                    "rows are the device's times, by events, of calls that the "
-                    "host waits for\n");
+    if (profile.steps > 0) {
+      absl::StrAppendFormat(
+          &text,
+          "rows are the device's times, by events, of calls that the host "
+          "waits for; taken off: %.1f ns a call, an empty kernel's\n",
+          profile.cost.clock_ns);
+    }
     for (const CudaAccounting& accounting : profile.accounting) {
       absl::StrAppend(&text, ToText(accounting));
     }
@@ -180,6 +184,7 @@ Json ToJson(const Profile& profile) {
       json["accounting"].push_back(ToJson(a));
     }
   }
+  json["busy"] = profile.busy;
   json["note"] = profile.note;
   json["rows"] = Json::array();
   for (const ProfileRow& row : profile.rows)
@@ -214,6 +219,14 @@ std::string RatioText(const Interval& ratio) {
                          ratio.Holds(1) ? ", no measurable difference" : "");
 }
 
+Json RatioToJson(const Profile& unfused, const Profile& fused) {
+  const Interval ratio = RatioOf(unfused, fused);
+  return {{"value", ratio.value},
+          {"low", ratio.low},
+          {"high", ratio.high},
+          {"busy", unfused.busy || fused.busy}};
+}
+
 std::string CompareText(const Profile& unfused, const Profile& fused) {
   const auto line = [](const ProfileRow& row, const std::string& from,
                        double unfused_us, const std::string& fused_us,
@@ -243,12 +256,13 @@ std::string CompareText(const Profile& unfused, const Profile& fused) {
     if (row.worker != 0 || taken.count(&row) > 0) continue;
     absl::StrAppend(&text, line(row, row.step.op, row.mean_us, "", "nothing"));
   }
-  absl::StrAppendFormat(&text,
-                        "%-8s  %-52s %10.3f %10.3f\n"
-                        "unfused / fused, of slices in turn: %s\n",
-                        "", "step undisturbed", unfused.undisturbed_us,
-                        fused.undisturbed_us,
-                        RatioText(RatioOf(unfused, fused)));
+  absl::StrAppendFormat(
+      &text,
+      "%-8s  %-52s %10.3f %10.3f\n"
+      "unfused / fused, of slices in turn: %s%s\n",
+      "", "step undisturbed", unfused.undisturbed_us, fused.undisturbed_us,
+      RatioText(RatioOf(unfused, fused)),
+      unfused.busy || fused.busy ? "; the machine was busy" : "");
   return text;
 }
 

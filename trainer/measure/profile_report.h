@@ -19,6 +19,11 @@ std::string ToText(const Profile& profile);
 // "1.96 (1.95 to 1.97)", and whether the interval holds 1.
 std::string RatioText(const Interval& ratio);
 
+// Of the two, and whether the machine was busy during either.
+// REQUIRES: profiles of one call of ProfileSteps.
+nlohmann::ordered_json RatioToJson(const Profile& unfused,
+                                   const Profile& fused);
+
 // What each call of `fused` took, beside the textbook ops that it came from.
 // REQUIRES: profiles of one call of ProfileSteps.
 std::string CompareText(const Profile& unfused, const Profile& fused);

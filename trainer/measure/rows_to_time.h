@@ -10,6 +10,9 @@
 
 namespace onestep {
 
+// Made rows, where no others are given: a training run's share of 60,000.
+inline constexpr int64_t kTimedRows = 48000;
+
 // The train rows of --data, or made ones, for steps that are only timed: at
 // least `batch`. InvalidArgument when they do not suit the model or the batch;
 // else LoadSubset's errors. REQUIRES: the model has widths.

@@ -16,6 +16,7 @@
 #include "trainer/data/random.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/measure/peak.h"
+#include "trainer/measure/rows_to_time.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/measure/timing.h"
 
@@ -24,15 +25,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A training run's share of 60,000 rows.
-constexpr int64_t kRows = 48000;
 constexpr int64_t kTableBytes = int64_t{64} << 20;
 
 // Losses below this are as good as 0: what their share is says nothing.
 constexpr double kLossFloor = 1e-6;
 
 // Of the peak before the first sample, besides one between any two.
-constexpr int kPeakSamples = 30;
+constexpr int kFirstPeakSamples = 30;
 
 // Steps that are waited for one by one, on a GPU.
 constexpr int kSyncedSteps = 200;
@@ -179,7 +178,7 @@ absl::Status StepBench::Compile(Random& random) {
     const CompileOptions& compile = ways[i].compile;
     const bool needed = gpu ? compile.cuda.tier == CudaTier::kT0
                             : compile.dispatch != Dispatch::kSingle;
-    if (absl::IsUnimplemented(statuses[i]) && !needed) {
+    if (IsRefusal(statuses[i]) && !needed) {
       row_.refused.push_back(
           absl::StrCat(ways[i].name, ": ", statuses[i].message()));
       continue;
@@ -277,7 +276,7 @@ const WayResult& BenchRow::Way(absl::string_view name) const {
 }
 
 Dataset BenchRows(const ModelSpec& model, int64_t batch) {
-  const int64_t fit = std::min(kRows, kTableBytes / model.features());
+  const int64_t fit = std::min(kTimedRows, kTableBytes / model.features());
   return RandomRows(std::max(fit, batch), model.features(), model.classes(),
                     /*seed=*/1);
 }
@@ -299,7 +298,7 @@ absl::StatusOr<BenchRow> BenchStep(
     RETURN_IF_ERROR(bench.TimeSynced());
   } else {
     peak.emplace(config.compile.threads);
-    for (int i = 0; i < kPeakSamples; ++i) peak->Sample();
+    for (int i = 0; i < kFirstPeakSamples; ++i) peak->Sample();
   }
   for (int64_t i = 0; i < config.samples; ++i) {
     progress(absl::StrCat("sample ", i + 1, " of ", config.samples));

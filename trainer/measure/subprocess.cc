@@ -22,8 +22,11 @@
 namespace onestep {
 namespace {
 
-// How late a signal is seen that came just before we waited.
+// How late a signal is seen that came just before we waited, and the end of a
+// program whose pipes another one keeps.
 constexpr int kPollMs = 500;
+// Its pipes are closed: it is about to end.
+constexpr int kEndMs = 1;
 
 absl::Status SystemError(absl::string_view what, int error) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
@@ -73,6 +76,7 @@ class Pipe {
   std::string text_;
 };
 
+// In a process group of its own.
 absl::StatusOr<pid_t> Spawn(const std::string& program,
                             const std::vector<std::string>& args,
                             const Pipe& out, const Pipe& err) {
@@ -85,26 +89,37 @@ absl::StatusOr<pid_t> Spawn(const std::string& program,
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out.write_end(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write_end(), STDERR_FILENO);
+  posix_spawnattr_t attributes;  // whose group is 0, the program's own
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr,
+  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes,
                                 argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return SystemError(program, error);
   return pid;
 }
 
-// Until the program has closed both, which it does when it ends.
-void ReadAll(pid_t pid, Pipe& out, Pipe& err) {
-  bool told = false;
-  while (out.open() || err.open()) {
-    if (!told && PendingSignal() != 0) {
-      kill(pid, PendingSignal());
+// Until the program has ended, whoever else has the pipes; returns how it did.
+// A signal for us is one for all that it started.
+int ReadUntilEnd(pid_t pid, Pipe& out, Pipe& err) {
+  bool told = false, ended = false;
+  int status = 0;
+  while (true) {
+    if (!ended) ended = waitpid(pid, &status, WNOHANG) != 0;
+    if (!ended && !told && PendingSignal() != 0) {
+      kill(-pid, PendingSignal());
       told = true;
     }
     pollfd polled[] = {out.Polled(), err.Polled()};
-    if (poll(polled, 2, kPollMs) <= 0) continue;
-    if (polled[0].revents != 0) out.Read();
-    if (polled[1].revents != 0) err.Read();
+    const int wait_ms = out.open() || err.open() ? kPollMs : kEndMs;
+    if (poll(polled, 2, ended ? 0 : wait_ms) > 0) {
+      if (polled[0].revents != 0) out.Read();
+      if (polled[1].revents != 0) err.Read();
+    } else if (ended) {
+      return status;
+    }
   }
 }
 
@@ -128,9 +143,7 @@ absl::StatusOr<std::string> RunProgram(const std::string& program,
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(program, args, out, err));
   out.CloseWriteEnd();
   err.CloseWriteEnd();
-  ReadAll(pid, out, err);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  const int status = ReadUntilEnd(pid, out, err);
   if (PendingSignal() != 0) return absl::CancelledError("stopped");
 
   const bool failed = WIFEXITED(status) && WEXITSTATUS(status) != 0;

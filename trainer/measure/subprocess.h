@@ -15,7 +15,8 @@ namespace onestep {
 // Its failure becomes ours: the status that its exit code stands for
 // (exit_code.h) with the last line of its stderr, which is then not shown.
 // Internal when it could not be started or a signal ended it. Cancelled when a
-// signal came for us: that was passed on, and the program has ended.
+// signal came for us: that was passed on, to what the program had started too,
+// and the program has ended.
 // REQUIRES: CatchSignals() was called.
 absl::StatusOr<std::string> RunProgram(const std::string& program,
                                        const std::vector<std::string>& args);

@@ -22,7 +22,7 @@
 namespace onestep {
 namespace {
 
-using Progress = std::function<void(const std::string&)>;
+using Notify = std::function<void(const std::string&)>;
 
 // Of each way at a batch.
 constexpr int kSamples = 9;
@@ -80,7 +80,7 @@ void FillOccupancy(const Compiled& compiled, SweepCell& cell) {
 class Sweeper {
  public:
   Sweeper(const Config& config, const TrainingData& data,
-          const Progress& progress)
+          const Notify& progress)
       : config_(config),
         data_(data),
         progress_(progress),
@@ -105,7 +105,7 @@ class Sweeper {
 
   const Config& config_;
   const TrainingData& data_;
-  const Progress& progress_;
+  const Notify& progress_;
   PeakProbe peak_;
   Sweep sweep_;
 };
@@ -113,9 +113,7 @@ class Sweeper {
 absl::Status Sweeper::TimeSteps(const std::vector<Trial>& trials) {
   std::vector<RunSteps> ways;
   for (const Trial& trial : trials) {
-    ways.push_back([session = trial.session.get()](int64_t steps) {
-      return session->Run(steps);
-    });
+    ways.push_back(StepsOf(*trial.session));
   }
   Timing timing(ways, config_.seed);
   RETURN_IF_ERROR(timing.WarmUp());
@@ -271,7 +269,7 @@ absl::StatusOr<Sweep> Sweeper::Run() {
 
 absl::StatusOr<Sweep> RunSweepCells(const Config& config,
                                     const TrainingData& data,
-                                    const Progress& progress) {
+                                    const Notify& progress) {
   return Sweeper(config, data, progress).Run();
 }
 

@@ -27,7 +27,10 @@ using Json = nlohmann::ordered_json;
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string path = (fs::temp_directory_path() / "peersXXXXXX").string();
+    std::error_code error;
+    const fs::path parent = fs::temp_directory_path(error);
+    if (error) return;
+    std::string path = (parent / "peersXXXXXX").string();
     if (mkdtemp(path.data()) != nullptr) path_ = path;
   }
   ~TemporaryFolder() {
@@ -46,7 +49,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
                                                  const std::string& file,
                                                  std::string& note) {
   std::ifstream in(file);
-  if (!in || fs::is_directory(file)) {
+  std::error_code ignored;
+  if (!in || fs::is_directory(file, ignored)) {
     return absl::NotFoundError(
         absl::StrCat("--peers: cannot read ", Quote(file)));
   }
@@ -73,8 +77,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
       peers.push_back({row.at("approach").get<std::string>(), batch,
                        row.at("median").get<double>()});
     }
-    note = absl::StrCat("peers: ", json.at("threads").get<int>(),
-                        " threads, 48000 rows, commit ",
+    note = absl::StrCat("peers: ", json.at("threads").get<int>(), " threads, ",
+                        json.at("rows").get<int64_t>(), " rows, commit ",
                         json.at("commit").get<std::string>(), ", ",
                         json.at("date").get<std::string>());
   } catch (const Json::exception& error) {
@@ -89,7 +93,8 @@ absl::StatusOr<std::vector<SweepPeer>> ReadPeers(const Config& config,
 
 absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
                                                std::string& note) {
-  if (fs::is_directory(config.peers) ||
+  std::error_code ignored;
+  if (fs::is_directory(config.peers, ignored) ||
       access(config.peers.c_str(), X_OK) != 0 ||
       absl::EndsWith(config.peers, ".json")) {
     return ReadPeers(config, config.peers, note);
@@ -100,9 +105,9 @@ absl::StatusOr<std::vector<SweepPeer>> PeersOf(const Config& config,
   }
   RETURN_IF_ERROR(
       RunProgram(config.peers,
-                 {"--data", config.data, "--threads",
-                  absl::StrCat(config.compile.threads), "--batches",
-                  absl::StrJoin(config.batches, ","), "--lr",
+                 {"--data", config.data, "--model", config.model.ToString(),
+                  "--threads", absl::StrCat(config.compile.threads),
+                  "--batches", absl::StrJoin(config.batches, ","), "--lr",
                   absl::StrCat(config.lr), "--seed", absl::StrCat(config.seed),
                   "--out", folder.path().string()})
           .status());

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/measure/timing.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "runtime/status.h"
+#include "trainer/interrupt.h"
 
 namespace onestep {
 namespace {
@@ -29,15 +28,13 @@ constexpr int kMaxTries = 50;
 constexpr double kRetakeShare = 3;
 constexpr double kRetakeSeconds = 0.1;
 
-// How often a thread of this process lost its core while it had work.
-int64_t InvoluntarySwitches() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
-}
+// Of as many samples as are wanted, until one is undisturbed.
+constexpr int kMostSamples = 3;
 
-}  // namespace
+// The first step finds caches and threads cold: if shorter, it is no measure.
+constexpr double kColdUs = 50e3;
 
+// Microseconds per step. REQUIRES: steps >= 1.
 absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps) {
   const Clock::time_point start = Clock::now();
   RETURN_IF_ERROR(run(steps));
@@ -45,17 +42,45 @@ absl::StatusOr<double> MicrosPerStep(const RunSteps& run, int64_t steps) {
   return us.count() / static_cast<double>(steps);
 }
 
-absl::StatusOr<double> FastestStep(const RunSteps& run, double slice_us,
-                                   double total_us, int least) {
-  ASSIGN_OR_RETURN(double best, MicrosPerStep(run, 1));
-  double spent = 0;
-  for (int slice = 0; slice < least || spent < total_us; ++slice) {
-    const auto steps = static_cast<int64_t>(std::ceil(slice_us / best));
-    ASSIGN_OR_RETURN(const double us, MicrosPerStep(run, steps));
-    best = std::min(best, us);
-    spent += us * static_cast<double>(steps);
+}  // namespace
+
+RunSteps StepsOf(StepSession& session) {
+  return [&session](int64_t steps) {
+    if (PendingSignal() != 0) return absl::CancelledError("stopped");
+    return session.Run(steps);
+  };
+}
+
+StepTimer::StepTimer(RunSteps run, CoreWaitsFn waits)
+    : run_(std::move(run)), waits_(std::move(waits)) {}
+
+absl::StatusOr<double> StepTimer::Sample(double aim_us) {
+  const auto steps =
+      std::max<int64_t>(1, static_cast<int64_t>(std::ceil(aim_us / us_)));
+  const Disturbance disturbance(waits_);
+  ASSIGN_OR_RETURN(const double us, MicrosPerStep(run_, steps));
+  const double sample_us = us * static_cast<double>(steps);
+  const bool is_first = us_ == std::numeric_limits<double>::infinity();
+  const double least_us = is_first ? kColdUs : aim_us / 2;
+  undisturbed_ |= sample_us >= least_us && !disturbance.Seen();
+  us_ = std::min(us_, us);
+  return sample_us;
+}
+
+absl::Status TakeSamples(StepTimer& timer, double slice_us, double total_us,
+                         int least) {
+  RETURN_IF_ERROR(timer.Sample(slice_us).status());
+  double spent_us = 0;
+  const auto more = [&](int taken, int times) {
+    return taken < times * least || spent_us < times * total_us;
+  };
+  for (int taken = 0;
+       more(taken, 1) || (!timer.undisturbed() && more(taken, kMostSamples));
+       ++taken) {
+    ASSIGN_OR_RETURN(const double us, timer.Sample(slice_us));
+    spent_us += us;
   }
-  return best;
+  return absl::OkStatus();
 }
 
 Timing::Timing(const std::vector<RunSteps>& ways, uint64_t seed)
@@ -83,12 +108,13 @@ absl::Status Timing::WarmUp() {
 absl::StatusOr<double> Timing::TimeUndisturbed(const Way& way) {
   double fastest = std::numeric_limits<double>::infinity();
   for (int tries = 0; tries < kMaxTries; ++tries) {
-    const int64_t switches = InvoluntarySwitches();
+    const Disturbance disturbance;
     ASSIGN_OR_RETURN(const double us, MicrosPerStep(way.run, way.steps));
     fastest = std::min(fastest, us);
+    const bool disturbed = disturbance.Seen();
     const double seconds = us * static_cast<double>(way.steps) * 1e-6;
     if (tries == 0) retake_seconds_ += kRetakeShare * seconds;
-    if (InvoluntarySwitches() == switches) return us;
+    if (!disturbed) return us;
     ++interrupted_;
     retake_seconds_ -= seconds;
     if (retake_seconds_ < 0) break;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/json_text.h"
 #include "trainer/output_dir.h"
 
 namespace onestep {
@@ -134,7 +135,7 @@ Json TraceFile::ToJson() const {
 }
 
 absl::Status TraceFile::Write(const std::string& file) const {
-  return WriteTextFile(file, ToJson().dump());
+  return WriteTextFile(file, JsonText(ToJson()));
 }
 
 }  // namespace onestep

@@ -178,7 +178,7 @@ function profileNotes(p) {
         `${number(p.undisturbed_low_us)} to ${micros(p.undisturbed_high_us)}` +
         `), profiled ${micros(p.profiled_us)} ` +
         `(${change < 0 ? "" : "+"}${percent(change)}), mean of ` +
-        `${number(p.steps)} steps; reading the clock takes ` +
+        `${number(p.steps)} steps; taken off each call, as the profiler's: ` +
         `${number(p.clock_ns)} ns.`,
     `This machine's peak: ${number(p.peak_gflops)} GFLOP/s, ` +
         `${number(p.bandwidth_gbs)} GB/s.`,
@@ -328,6 +328,8 @@ function memorySection(memory) {
 
 // ---- the page ----
 
+const onBusy = ({busy}) => busy ? ", on a busy machine" : "";
+
 // Of slices taken in turn; an interval that holds 1 says nothing.
 function ratioFact(ratio) {
   if (!ratio) return null;
@@ -335,7 +337,7 @@ function ratioFact(ratio) {
   return ratio.low <= 1 && ratio.high >= 1
       ? ["the chain fused against unfused", "no measurable difference"]
       : [`the chain fused, as fast as unfused (${text(ratio.low)} to ` +
-             `${text(ratio.high)})`,
+             `${text(ratio.high)})${onBusy(ratio)}`,
          `${text(ratio.value)} ×`];
 }
 
@@ -345,7 +347,8 @@ function factsOf(report) {
   return [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
     last && ["last epoch", seconds(last.seconds)],
-    ofRun && [`one step, ${titleOf(ofRun)}`, micros(ofRun.undisturbed_us)],
+    ofRun && [`one step, ${titleOf(ofRun)}${onBusy(ofRun)}`,
+              micros(ofRun.undisturbed_us)],
     ratioFact(report.unfused_over_fused)];
 }
 

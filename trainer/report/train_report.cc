@@ -67,9 +67,7 @@ absl::Status AddProfiles(const Config& config, const Dataset& rows,
   }
   report["unfused_over_fused"] = nullptr;
   if (unfused != nullptr && fused != nullptr) {
-    const Interval ratio = RatioOf(*unfused, *fused);
-    report["unfused_over_fused"] = {
-        {"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+    report["unfused_over_fused"] = RatioToJson(*unfused, *fused);
   }
   report["refused"] = refused;
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/status.h"
+#include "trainer/json_text.h"
 #include "trainer/model_file.h"
 #include "trainer/output_dir.h"
 #include "trainer/search/search_report.h"
@@ -275,7 +276,7 @@ absl::Status SearchFolder::Update(const SearchOutcome& outcome,
   }
   Json json = {{"configuration", configuration_}, {"rows", rows_}};
   json.update(SearchToJson(outcome));
-  RETURN_IF_ERROR(ReplaceTextFile(Path(kSearchFile), json.dump(1)));
+  RETURN_IF_ERROR(ReplaceTextFile(Path(kSearchFile), JsonText(json, 1)));
   if (ended_ >= 0 && ended != ended_) {
     std::error_code ignored;  // it is only in nobody's way
     fs::remove(Path(absl::StrCat("trial-", ended_, ".safetensors")), ignored);
@@ -323,7 +324,8 @@ absl::Status SearchFolder::WriteBest(const SearchOutcome& outcome,
       WriteWeights(Path(absl::StrCat("best/", kLastModelFile)), result, model));
   const Json config =
       ConfigToJson(ConfigOfTrial(config_, result.trial, density_));
-  RETURN_IF_ERROR(ReplaceTextFile(Path("best/config.json"), config.dump(2)));
+  RETURN_IF_ERROR(
+      ReplaceTextFile(Path("best/config.json"), JsonText(config, 2)));
   best_ = result.trial.index;
   best_epochs_ = result.epochs.size();
   return absl::OkStatus();

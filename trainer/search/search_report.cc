@@ -69,7 +69,7 @@ std::string Aligned(const std::vector<Cells>& rows) {
   return text;
 }
 
-std::string BestText(const SearchOutcome& outcome) {
+std::string BestTrialText(const SearchOutcome& outcome) {
   if (outcome.best < 0) {
     const bool any = std::any_of(
         outcome.results.begin(), outcome.results.end(), [](const auto& result) {
@@ -151,7 +151,7 @@ std::string SearchTable(const SearchOutcome& outcome) {
     absl::StrAppend(&text, waiting, waiting == 1 ? " trial" : " trials",
                     " not begun\n");
   }
-  absl::StrAppend(&text, BestText(outcome));
+  absl::StrAppend(&text, BestTrialText(outcome));
   for (const GroupReport& group : outcome.groups) {
     absl::StrAppend(&text, GroupText(group));
   }

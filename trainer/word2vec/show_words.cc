@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/status.h"
 #include "trainer/console.h"
+#include "trainer/json_text.h"
 #include "trainer/numbers.h"
 #include "trainer/word2vec/vectors_file.h"
 
@@ -50,8 +51,7 @@ std::string NeighbourTable(const WordSpace& space,
 }
 
 std::string JsonLine(const Json& json) {
-  return absl::StrCat(json.dump(-1, ' ', false, Json::error_handler_t::replace),
-                      "\n");
+  return absl::StrCat(JsonText(json), "\n");
 }
 
 }  // namespace onestep

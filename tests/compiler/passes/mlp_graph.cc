@@ -11,9 +11,9 @@
 namespace onestep {
 namespace {
 
-class Builder {
+class MlpBuilder {
  public:
-  explicit Builder(const MlpSpec& spec) : spec_(spec) {}
+  explicit MlpBuilder(const MlpSpec& spec) : spec_(spec) {}
 
   Graph Build() {
     Leaves();
@@ -154,6 +154,6 @@ class Builder {
 
 }  // namespace
 
-Graph MakeMlp(const MlpSpec& spec) { return Builder(spec).Build(); }
+Graph MakeMlp(const MlpSpec& spec) { return MlpBuilder(spec).Build(); }
 
 }  // namespace onestep

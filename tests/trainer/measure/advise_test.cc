@@ -44,8 +44,10 @@ class AdviseTest : public ::testing::Test {
 
   absl::StatusOr<Advice> Run(bool batch_given) {
     said_.clear();
-    return Advise(config_, batch_given,
-                  [this](const std::string& text) { said_.push_back(text); });
+    return Advise(
+        config_, batch_given,
+        [this](const std::string& text) { said_.push_back(text); },
+        [] { return CoreWaits(); });  // where nothing else runs
   }
 
   Config config_;
@@ -132,6 +134,21 @@ TEST_F(AdviseTest, TextAndJsonHaveTheFlagsThatReproduceIt) {
   EXPECT_EQ(json["advised"]["flags"], flags);
   EXPECT_TRUE(json["advised"]["measured_us"].is_null());
   EXPECT_GT(json["memory"]["total_bytes"], 2000 * 64);
+}
+
+TEST_F(AdviseTest, WithoutAFolderNothingIsSaidToBeKept) {
+  Advice advice;
+  advice.ways.emplace_back();
+  EXPECT_THAT(ToText(config_, advice), HasSubstr(" and kept in "));
+  const std::string home = getenv("HOME"), cache = getenv("ONESTEP_CACHE");
+  for (const char* name : {"HOME", "ONESTEP_CACHE", "XDG_CACHE_HOME"}) {
+    unsetenv(name);
+  }
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(ToText(config_, advice), HasSubstr("timed here in 0.0 s\n"));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  setenv("HOME", home.c_str(), 1);
+  setenv("ONESTEP_CACHE", cache.c_str(), 1);
 }
 
 }  // namespace

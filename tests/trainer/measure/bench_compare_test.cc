@@ -111,6 +111,21 @@ TEST_F(BenchCompareTest, OtherSettingsAreRefused) {
               StatusIs(StatusCode::kInvalidArgument,
                        HasSubstr("want threads 1 as in it, got 3")));
   config = kept;
+  config.optimizer.weight_decay = 0.1f;
+  EXPECT_THAT(ReadEarlierRun(config),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("want weight_decay 0.0 as in it, got 0.1")));
+  config = kept;
+  config.optimizer.momentum = 0.5f;
+  EXPECT_THAT(ReadEarlierRun(config),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("want momentum 0.9 as in it, got 0.5")));
+  config = kept;
+  config.optimizer.nesterov = true;
+  EXPECT_THAT(ReadEarlierRun(config),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("want nesterov false as in it, got true")));
+  config = kept;
   config.compile.device = Device::kGpu;
   EXPECT_THAT(ReadEarlierRun(config),
               StatusIs(StatusCode::kInvalidArgument,
@@ -128,6 +143,28 @@ TEST_F(BenchCompareTest, AnotherCpuIsRefused) {
   EXPECT_THAT(ReadEarlierRun(Keep(then)),
               StatusIs(StatusCode::kInvalidArgument,
                        HasSubstr("want cpu \"Abacus 9\" as in it, got ")));
+}
+
+// Virtual machines name CPUs of several generations alike.
+TEST_F(BenchCompareTest, AnotherInstructionSetIsRefused) {
+  const Config config = Keep(MadeRun(10, 10));
+  auto json = BenchToJson(config, MadeRun(10, 10));
+  json["isa"] = "abacus";
+  std::ofstream(config.compare_file) << json;
+  EXPECT_THAT(ReadEarlierRun(config),
+              StatusIs(StatusCode::kInvalidArgument,
+                       HasSubstr("want isa \"abacus\" as in it, got ")));
+}
+
+TEST_F(BenchCompareTest, OtherGpuSettingsAreRefused) {
+  Config config = MadeConfig();
+  config.compile.device = Device::kGpu;
+  const auto then = SettingsToJson(config);
+  config.compile.cuda.steps_per_launch = 8;
+  config.compile.cuda.table_limit_bytes = 1 << 20;
+  const auto now = SettingsToJson(config);
+  EXPECT_NE(now["steps_per_launch"], then["steps_per_launch"]);
+  EXPECT_NE(now["device_data"], then["device_data"]);
 }
 
 TEST_F(BenchCompareTest, OtherDataIsRefused) {
@@ -163,6 +200,10 @@ TEST_F(BenchCompareTest, AFileThatIsMissingOrNoneOfOursIsSaid) {
   config.compare_file = folder_.path() + "/a.json";
   EXPECT_THAT(ReadEarlierRun(config),
               StatusIs(StatusCode::kNotFound, HasSubstr("a.json: cannot ")));
+  config.compare_file = std::string(300, 'a');
+  EXPECT_THAT(ReadEarlierRun(config),
+              StatusIs(StatusCode::kNotFound, HasSubstr("File name too long")));
+  config.compare_file = folder_.path() + "/a.json";
   std::ofstream(config.compare_file) << "{";
   EXPECT_THAT(ReadEarlierRun(config),
               StatusIs(StatusCode::kDataLoss, HasSubstr("got no JSON")));

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "nlohmann/json.hpp"
 #include "tests/trainer/measure/steps_only.h"
 
 namespace onestep {
@@ -38,6 +41,26 @@ MachineCosts Machine() {
   costs.peak_gflops = 100;
   costs.copies = {{1e4, 10}};
   return costs;
+}
+
+TEST(MachineCostsTest, AreReadAsWrittenAndNotWhenSomethingIsZero) {
+  MachineCosts costs = Machine();
+  costs.seconds = 7;
+  costs.calls.Add({"relu", "cpu", {8}, 8}, 2);
+  const nlohmann::ordered_json json = ToJson(costs);
+  const std::optional<MachineCosts> read = MachineCostsOf(json);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(ToJson(*read), json);
+  for (const char* value :
+       {"/seconds", "/peak_gflops", "/copies/0/bytes", "/copies/0/gbs",
+        "/calls/0/work", "/calls/0/us", "/calls/0/size/0"}) {
+    nlohmann::ordered_json zero = json;
+    zero[nlohmann::ordered_json::json_pointer(value)] = 0;
+    EXPECT_FALSE(MachineCostsOf(zero)) << value;
+    zero = json;
+    zero[nlohmann::ordered_json::json_pointer(value)] = "7";
+    EXPECT_FALSE(MachineCostsOf(zero)) << value;
+  }
 }
 
 TEST(CallOfTest, AMatMulWorksForWholeVectors) {

@@ -47,6 +47,8 @@ TEST_F(EnvironmentTest, TellsWhatChangedDuringTheRun) {
   Write("/proc/self/cgroup", "0::/app\n");
   Write("/sys/fs/cgroup/app/cpu.max", "150000 100000\n");
   Write("/sys/fs/cgroup/app/cpu.stat", "nr_throttled 3\nthrottled_usec 5000\n");
+  // Of the group around it, much of it before.
+  Write("/sys/fs/cgroup/cpu.stat", "throttled_usec 900000\n");
   for (const int cpu : AffinityCpus()) {
     Write(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
                        "/cpufreq/scaling_governor"),
@@ -56,6 +58,7 @@ TEST_F(EnvironmentTest, TellsWhatChangedDuringTheRun) {
   Write("/proc/loadavg", "2.00 1.00 2.00 1/100 7\n");
   Write("/proc/stat", "cpu  150 0 0 940 0 0 0 20 0 0\n");
   Write("/sys/fs/cgroup/app/cpu.stat", "throttled_usec 47000\n");
+  Write("/sys/fs/cgroup/cpu.stat", "throttled_usec 901000\n");
   EXPECT_EQ(ToString(watch.SoFar()),
             "governor powersave, load 0.2 before, quota 2 CPUs, ms throttled "
             "42, steal % 10.0");

@@ -5,14 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
+#include <fstream>
+#include <string>
 
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "runtime/cuda_api.h"
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 #include "tests/trainer/measure/steps_only.h"
 
 namespace onestep {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
 StepInfo Node(double flops, double bytes) {
@@ -76,13 +82,51 @@ TEST(EstimateGpuStepTest, AProbeThatLacksARowIsNotEnough) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lacks")));
 }
 
-TEST(FindKeptProbeTest, WithoutOneItSaysWhatMakesOne) {
-  const std::string folder = ::testing::TempDir() + "no_probe";
-  std::filesystem::remove_all(folder);
-  setenv("ONESTEP_CACHE", folder.c_str(), /*overwrite=*/1);
+class FindKeptProbeTest : public ::testing::Test {
+ protected:
+  FindKeptProbeTest() {
+    setenv("ONESTEP_CACHE", folder_.path().c_str(), /*overwrite=*/1);
+  }
+  ~FindKeptProbeTest() override { unsetenv("ONESTEP_CACHE"); }
+
+  // As the probe's of this machine's GPU or, without one, of some.
+  void Keep(const std::string& probe) {
+    const auto device = RealCuda().Device();
+    std::ofstream(folder_.path() + "/probe.json") << Json{
+        {device.ok() ? device->ToString() : "NVIDIA X", Json::parse(probe)}};
+  }
+
+ private:
+  const TempFolder folder_;
+};
+
+TEST_F(FindKeptProbeTest, WithoutOneItSaysWhatMakesOne) {
   EXPECT_THAT(FindKeptProbe({}), StatusIs(absl::StatusCode::kNotFound,
                                           HasSubstr("trainer probe")));
-  unsetenv("ONESTEP_CACHE");
+}
+
+TEST_F(FindKeptProbeTest, ADamagedOneIsDoneWithout) {
+  for (const char* rows :
+       {"[1]",
+        R"([{"name": "copy to the device", "value": null, "doubt": ""}])",
+        "7"}) {
+    Keep(absl::StrCat(R"({"rows": )", rows, "}"));
+    ::testing::internal::CaptureStderr();
+    EXPECT_THAT(FindKeptProbe({}), StatusIs(absl::StatusCode::kNotFound,
+                                            HasSubstr("was not probed")));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("/probe.json: want what trainer probe keeps, got "))
+        << rows;
+  }
+}
+
+TEST_F(FindKeptProbeTest, ARowInDoubtIsLeftOut) {
+  Keep(R"({"rows": [
+      {"name": "copy to the device", "value": null, "doubt": "not above 0"},
+      {"name": "graph node, chain of 64", "value": 1500, "doubt": ""}]})");
+  ASSERT_OK_AND_ASSIGN(const KeptProbe probe, FindKeptProbe({}));
+  EXPECT_EQ(probe.to_device_gbs, 0);
+  EXPECT_EQ(probe.node_us, 1.5);
 }
 
 }  // namespace

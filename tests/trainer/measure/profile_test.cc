@@ -18,26 +18,18 @@ using testing::HasSubstr;
 
 const ModelSpec kModel = {{64, 32, 10}, Activation::kRelu, Loss::kSoftmaxXent};
 
-Profile ProfileOf(Dispatch dispatch, bool fuse, int threads) {
+// On a machine where nothing else runs, but for other `options`.
+Profile ProfileOf(Dispatch dispatch, bool fuse, int threads,
+                  ProfileOptions options = {
+                      .steps = 1000, .waits = [] { return CoreWaits(); }}) {
   const Dataset data = RandomRows(4000, 64, 10, /*seed=*/1);
   CompileOptions compile;
   compile.dispatch = dispatch;
   compile.fuse = fuse;
   compile.threads = threads;
-  ProfileOptions options;
-  options.batch = 32;
-  options.steps = 1000;
   auto profiles = ProfileSteps(kModel, {}, {{"way", compile}}, data, options);
   EXPECT_OK(profiles);
   return (*profiles)[0];
-}
-
-double Sum(const Profile& profile, int worker) {
-  double us = 0;
-  for (const ProfileRow& row : profile.rows) {
-    if (row.worker == worker) us += row.mean_us;
-  }
-  return us;
 }
 
 int Count(const Profile& profile, int worker, ProfileKind kind) {
@@ -48,19 +40,42 @@ int Count(const Profile& profile, int worker, ProfileKind kind) {
   return count;
 }
 
-TEST(ProfileTest, RowsOfEveryWorkerAddUpToTheUndisturbedStep) {
+TEST(ProfileTest, EveryWorkerHasRowsOfWhatIsNoCall) {
   for (const Dispatch dispatch : {Dispatch::kOps, Dispatch::kSingle}) {
     const Profile profile = ProfileOf(dispatch, true, 2);
     EXPECT_GE(profile.steps, 1000);
     EXPECT_EQ(profile.workers, dispatch == Dispatch::kSingle ? 2 : 1);
     for (int w = 0; w < profile.workers; ++w) {
-      EXPECT_NEAR(Sum(profile, w), profile.undisturbed_us,
-                  1e-9 * profile.undisturbed_us);
       EXPECT_EQ(Count(profile, w, ProfileKind::kUnaccounted), 1);
       EXPECT_EQ(Count(profile, w, ProfileKind::kDispatch), 1);
       EXPECT_EQ(Count(profile, w, ProfileKind::kRun), 1);
     }
   }
+}
+
+TEST(ProfileTest, OfABusyMachineSaysSo) {
+  int64_t waited_ns = 0;
+  const auto waits = [&waited_ns] {
+    return CoreWaits{{"1", waited_ns += 3600'000'000'000}};
+  };
+  const Profile profile =
+      ProfileOf(Dispatch::kOps, true, 1, {.steps = 1, .waits = waits});
+  EXPECT_TRUE(profile.busy);
+  EXPECT_GT(profile.slices.size(), 10);  // some more tries
+  EXPECT_GT(profile.undisturbed_us, 0);
+  EXPECT_THAT(ToText(profile), HasSubstr("\nnote: the machine was busy: "));
+  EXPECT_EQ(ToJson(profile)["busy"], true);
+}
+
+TEST(ProfileTest, EndsWhenItsTimeIsUpAndSaysWhatIsMissing) {
+  const Profile profile =
+      ProfileOf(Dispatch::kOps, true, 1,
+                {.steps = 1'000'000, .most_seconds = 1e-3, .waits = [] {
+                   return CoreWaits();
+                 }});
+  EXPECT_EQ(profile.slices.size(), 1);
+  EXPECT_FALSE(profile.busy);
+  EXPECT_THAT(profile.note, HasSubstr(" steps: want 1000000"));
 }
 
 TEST(ProfileTest, AChainHasForksAndATeamWaits) {
@@ -148,16 +163,21 @@ TEST(ProfileTest, ComparisonPutsTextbookOpsBesideWhatTheyBecame) {
   unfused.rows = {row("matmul", {3}, 5), row("relu", {4}, 1),
                   row("matmul", {5}, 7), row("scale", {6}, 2)};
   unfused.undisturbed_us = 15;
-  unfused.slices_us = {15, 16.5, 15};
+  unfused.slices = {{15}, {16.5}, {900, false}, {15}, {15}};
   fused.rows = {row("matmul", {5}, 6), row("matmul", {3, 4}, 4)};
   fused.undisturbed_us = 10;
-  fused.slices_us = {10, 11, 10};
+  fused.slices = {{10}, {11}, {10}, {900, false}, {10}};
   const std::string text = CompareText(unfused, fused);
   EXPECT_THAT(text, HasSubstr("matmul + relu"));
   EXPECT_THAT(text, testing::ContainsRegex("relu +6.000 +4.000  matmul"));
   EXPECT_THAT(text, testing::ContainsRegex("matmul +7.000 +6.000  matmul"));
   EXPECT_THAT(text, testing::ContainsRegex("scale +2.000 +nothing"));
   EXPECT_THAT(text, HasSubstr("in turn: 1.50 (95 %: 1.50 to 1.50)\n"));
+  EXPECT_EQ(RatioToJson(unfused, fused)["busy"], false);
+  fused.busy = true;
+  EXPECT_THAT(CompareText(unfused, fused),
+              HasSubstr("1.50); the machine was busy\n"));
+  EXPECT_EQ(RatioToJson(unfused, fused)["busy"], true);
 }
 
 }  // namespace

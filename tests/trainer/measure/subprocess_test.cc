@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 
@@ -43,6 +44,12 @@ TEST_F(SubprocessTest, TakesMoreThanAPipeHolds) {
       Run("head -c 300000 /dev/zero >&2; head -c 200000 /dev/zero"));
   EXPECT_EQ(out.size(), 200000u);
   EXPECT_EQ(err_.size(), 300000u);
+}
+
+TEST_F(SubprocessTest, WaitsForTheProgramAlone) {
+  ASSERT_OK_AND_ASSIGN(const std::string out, Run("sleep 60 & echo $!"));
+  const pid_t left = std::stoi(out);
+  EXPECT_EQ(kill(left, SIGKILL), 0) << "we waited for it";
 }
 
 TEST_F(SubprocessTest, AFailureIsOursWithItsMessage) {

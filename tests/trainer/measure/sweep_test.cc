@@ -111,7 +111,7 @@ class PeersTest : public ::testing::Test {
   }
 
   static constexpr char kJson[] =
-      R"({"model": "784-128-10", "threads": 2, "commit": "abc",
+      R"({"model": "784-128-10", "rows": 600, "threads": 2, "commit": "abc",
           "date": "2026-01-02", "results": [
        {"approach": "numpy", "label": "numpy", "batch": 32, "median": 0.5},
        {"approach": "numpy", "label": "numpy", "batch": 4096, "median": 0.1},
@@ -131,7 +131,7 @@ TEST_F(PeersTest, OtherLibrariesAtTheBatchesOfTheSweepAreRead) {
   EXPECT_EQ((*peers)[0].approach, "numpy");
   EXPECT_EQ((*peers)[0].batch, 32);
   EXPECT_EQ((*peers)[0].seconds_per_epoch, 0.5);
-  EXPECT_THAT(note_, HasSubstr("2 threads"));
+  EXPECT_THAT(note_, HasSubstr("2 threads, 600 rows"));
 }
 
 TEST_F(PeersTest, AProgramIsRunWithTheFlagsOfTheSweep) {
@@ -151,8 +151,8 @@ TEST_F(PeersTest, AProgramIsRunWithTheFlagsOfTheSweep) {
   std::ifstream in(config_.peers + ".args");
   std::string args;
   std::getline(in, args);
-  EXPECT_THAT(args, HasSubstr("--data /data --threads 3 --batches 32,64 "
-                              "--lr 0.1 --seed 1 --out "));
+  EXPECT_THAT(args, HasSubstr("--data /data --model 784-128-10 --threads 3 "
+                              "--batches 32,64 --lr 0.1 --seed 1 --out "));
 }
 
 TEST_F(PeersTest, AProgramsFailureIsOurs) {
@@ -176,9 +176,12 @@ TEST_F(PeersTest, AFileThatIsNoComparisonIsRefused) {
   EXPECT_THAT(PeersOf(config_, note_),
               StatusIs(absl::StatusCode::kDataLoss,
                        HasSubstr("want what bench/compare writes")));
-  config_.peers = (folder_ / "none.json").string();
-  EXPECT_THAT(PeersOf(config_, note_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("cannot read")));
+  for (const std::string& none :
+       {(folder_ / "none.json").string(), std::string(300, 'a')}) {
+    config_.peers = none;
+    EXPECT_THAT(PeersOf(config_, note_), StatusIs(absl::StatusCode::kNotFound,
+                                                  HasSubstr("cannot read")));
+  }
 }
 
 }  // namespace

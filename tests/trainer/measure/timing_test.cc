@@ -4,14 +4,18 @@
 #include "trainer/measure/timing.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
+#include "trainer/interrupt.h"
 #include "trainer/measure/statistics.h"
 #include "trainer/measure/step_bench.h"
 #include "trainer/measure/step_session.h"
@@ -79,10 +83,60 @@ TEST(TimingTest, EveryWayIsRunInTurnAndInBothOrders) {
   EXPECT_GT(first[1], 0);
 }
 
+TEST(StepTimerTest, OnlyALongEnoughSampleOfWarmStepsIsUndisturbed) {
+  StepTimer timer(Sleeping(1000), [] { return CoreWaits(); });
+  ASSERT_OK(timer.Sample(1000).status());
+  EXPECT_FALSE(timer.undisturbed());  // the first, cold
+  ASSERT_OK(timer.Sample(1e4).status());
+  EXPECT_TRUE(timer.undisturbed());
+  EXPECT_GE(timer.us(), 1000);
+
+  int calls = 0;
+  StepTimer uneven(
+      [&](int64_t) { return Sleeping(++calls == 1 ? 9000 : 1)(1); },
+      [] { return CoreWaits(); });
+  ASSERT_OK(uneven.Sample(1e4).status());
+  ASSERT_OK(uneven.Sample(1e4).status());  // two steps, as is thought
+  EXPECT_FALSE(uneven.undisturbed());
+}
+
+TEST(StepTimerTest, SamplesAreTakenUntilOneIsUndisturbed) {
+  int looks = 0;
+  const auto waits = [&looks] {  // nothing waits any more after some samples
+    ++looks;
+    return CoreWaits{{"1", std::min(looks, 9) * int64_t{3600'000'000'000}}};
+  };
+  int samples = 0;
+  StepTimer timer(
+      [&](int64_t steps) {
+        ++samples;
+        return Sleeping(1000)(steps);
+      },
+      waits);
+  ASSERT_OK(TakeSamples(timer, /*slice_us=*/1000, /*total_us=*/2000, 2));
+  EXPECT_TRUE(timer.undisturbed());
+  EXPECT_GE(samples, 4);
+  EXPECT_LE(samples, 7);
+}
+
 TEST(TimingTest, AFailureEndsIt) {
   const RunSteps fails = [](int64_t) { return absl::DataLossError("gone"); };
   Timing timing({Sleeping(1), fails}, 1);
   EXPECT_THAT(timing.WarmUp(), StatusIs(absl::StatusCode::kDataLoss, "gone"));
+}
+
+TEST(TimingTest, ASignalEndsIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const Dataset data = RandomRows(64, 8, 4, /*seed=*/1);
+        const auto session = StepSession::Create({{8, 4}}, {}, {}, data, 8);
+        CatchSignals();
+        raise(SIGTERM);
+        Timing timing({StepsOf(**session)}, 1);
+        _exit(absl::IsCancelled(timing.WarmUp()) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 // The same step, compiled twice. That the interval leaves out 1 happens to

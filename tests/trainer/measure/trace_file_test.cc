@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/openmp_forks.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/measure/step_session.h"
@@ -20,15 +21,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kBatch = 16;
+constexpr int64_t kBatch = 64;
 
 // The file of `most` of 100 steps on two threads.
 Json TraceOf(Dispatch dispatch, int64_t most = 100) {
-  const Dataset data = RandomRows(40 * kBatch, 60, 10, /*seed=*/1);
+  const Dataset data = RandomRows(40 * kBatch, 200, 10, /*seed=*/1);
   CompileOptions options;
   options.dispatch = dispatch;
   options.threads = 2;
-  auto session = StepSession::Create({{60, 32, 10}}, {}, options, data, kBatch);
+  auto session =
+      StepSession::Create({{200, 96, 10}}, {}, options, data, kBatch);
   EXPECT_OK(session);
   std::vector<StepTrace> traces;
   EXPECT_OK((*session)->RunTraced(100, traces));
@@ -118,6 +120,10 @@ TEST(TraceFileTest, OfAChainHasForksAndJoinsWithinTheCalls) {
   CheckSchema(trace);
   EXPECT_THAT(Rows(trace), testing::ElementsAre("program", "worker 0"));
   EXPECT_EQ(Count(trace, 1, "step"), 100);
+  if (!ForkRecorder::Available().ok()) return;
+  // At each of two large matmuls, before and after the caller's part.
+  EXPECT_EQ(Count(trace, 1, "threads") % 100, 0);
+  EXPECT_GE(Count(trace, 1, "threads"), 400);
 }
 
 TEST(TraceFileTest, HasAsManyStepsAsAskedFor) {

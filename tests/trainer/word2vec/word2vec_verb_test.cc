@@ -206,7 +206,7 @@ TEST_F(Word2vecVerbTest, ErrorsNameWhatWasWanted) {
        "--format: want --out DIR with it"},
       {{"word2vec", "text", "--size", "10", "--lr", "3e38", "--out", "o"},
        4,
-       "not finite in epoch 1 at lr 3e+38, word '"},
+       "not finite in epoch 1 at lr "},
   };
   for (const auto& test : kCases) {
     const CliResult result = Run(test.flags);
