@@ -328,6 +328,8 @@ function memorySection(memory) {
 
 // ---- the page ----
 
+const onBusy = ({busy}) => busy ? ", on a busy machine" : "";
+
 // Of slices taken in turn; an interval that holds 1 says nothing.
 function ratioFact(ratio) {
   if (!ratio) return null;
@@ -335,8 +337,7 @@ function ratioFact(ratio) {
   return ratio.low <= 1 && ratio.high >= 1
       ? ["the chain fused against unfused", "no measurable difference"]
       : [`the chain fused, as fast as unfused (${text(ratio.low)} to ` +
-             `${text(ratio.high)})` +
-             (ratio.busy ? ", on a busy machine" : ""),
+             `${text(ratio.high)})${onBusy(ratio)}`,
          `${text(ratio.value)} ×`];
 }
 
@@ -346,8 +347,7 @@ function factsOf(report) {
   return [
     report.test && ["test accuracy", percent(report.test.accuracy, 2)],
     last && ["last epoch", seconds(last.seconds)],
-    ofRun && [`one step, ${titleOf(ofRun)}` +
-                  (ofRun.busy ? ", on a busy machine" : ""),
+    ofRun && [`one step, ${titleOf(ofRun)}${onBusy(ofRun)}`,
               micros(ofRun.undisturbed_us)],
     ratioFact(report.unfused_over_fused)];
 }
