@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Records `trainer bench` on this machine, with machine, commit and flags:
 #   bench/record.sh bench/results/NAME.json [TRAINER [DIR]]
-# DIR: a folder of MNIST's IDX files, for the rows; else random ones. Wants an idle machine: nothing here corrects for other load.
+# DIR: a folder of MNIST's IDX files, for the rows; else random ones. Wants an
+# idle machine: nothing here corrects for other load.
 set -euo pipefail
 out=${1:?want the file to write}
 root=$(cd "$(dirname "$0")/.." && pwd)
