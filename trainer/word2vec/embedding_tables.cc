@@ -102,7 +102,8 @@ void HotRows::MergeDue(int64_t windows) {
   for (Turn& turn : turns_) {
     const auto rows = static_cast<double>(turn.group.rows);
     turn.due += static_cast<double>(windows) * rows / turn.group.windows;
-    late |= turn.due >= 2 * rows;
+    turn.due = std::min(turn.due, 2 * rows);  // however high the rate
+    late |= turn.due == 2 * rows;
   }
   std::unique_lock<std::mutex> lock(*mutex_, std::defer_lock);
   if (late) {
