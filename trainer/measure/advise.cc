@@ -227,6 +227,7 @@ absl::StatusOr<Advice> Adviser::Run(bool batch_given) {
   }
   FindGpu();
   ASSIGN_OR_RETURN(advice_.costs, KeptCosts(config_, progress_, waits_));
+  advice_.core_ns = CoreNsNow(config_);
   std::vector<int64_t> batches = {config_.batch};
   if (!batch_given) {
     batches.assign(std::begin(kAdvisedBatches), std::end(kAdvisedBatches));
@@ -382,11 +383,14 @@ Json ToJson(const Config& config, const Advice& advice) {
   json["gpu"] = advice.gpu;
   json["elsewhere"] = ToJson(advice.elsewhere);
   json["memory"] = ToJson(advice.memory);
-  json["calibration"] = {{"file", CacheFile(kCostsFile)},
-                         {"busy", advice.costs.busy},
-                         {"seconds", advice.costs.seconds},
-                         {"calls", advice.costs.calls.points()},
-                         {"peak_gflops", advice.costs.peak_gflops}};
+  json["core_ns"] = advice.core_ns;
+  json["calibration"] = {
+      {"file", CacheFile(kCostsFile)},
+      {"core_ns", {advice.costs.cores.least_ns, advice.costs.cores.most_ns}},
+      {"busy", advice.costs.busy},
+      {"seconds", advice.costs.seconds},
+      {"calls", advice.costs.calls.points()},
+      {"peak_gflops", advice.costs.peak_gflops}};
   return json;
 }
 
@@ -444,6 +448,8 @@ std::string ToText(const Config& config, const Advice& advice) {
       : file.empty()    ? ""
                         : absl::StrCat(" and kept in ", file,
                                        ": without it they are timed anew"));
+  const std::string change = advice.costs.cores.ChangeText(advice.core_ns);
+  if (!change.empty()) absl::StrAppend(&text, "note: ", change, "\n");
   for (const std::string& kernel : best.cost.unknown) {
     absl::StrAppend(&text, "not calibrated: ", kernel, "\n");
   }

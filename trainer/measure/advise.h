@@ -46,6 +46,7 @@ struct Advice {
   std::vector<AdvisedWay> elsewhere;
   MemoryUse memory;  // of a run as advised
   MachineCosts costs;
+  double core_ns = 0;  // CoreNsNow
   // Something else had a core whenever some way was checked.
   bool check_busy = false;
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/clock.h"
+#include "runtime/core_latency.h"
 #include "runtime/dispatch_cost.h"
 #include "runtime/huge_pages.h"
 #include "runtime/status.h"
@@ -254,6 +255,13 @@ const std::vector<CalibrationStep>& CalibrationSteps() {
   return steps;
 }
 
+double CoreNsNow(const Config& config) {
+  if (config.compile.threads == 1) return 0;
+  const absl::StatusOr<CoreLatency> latency =
+      MeasureCoreLatency(config.compile.threads, config.compile.affinity);
+  return latency.ok() ? latency->ns : 0;
+}
+
 absl::StatusOr<MachineCosts> Calibrate(
     const Config& config,
     const std::function<void(const std::string&)>& progress,
@@ -289,6 +297,7 @@ absl::StatusOr<MachineCosts> Calibrate(
                                 clock_us, waits, once || round == kRounds,
                                 undisturbed[i], costs.calls));
       peak.Sample();
+      costs.cores.Add(CoreNsNow(config));
     }
   }
   for (const std::vector<bool>& ways : undisturbed) {

@@ -33,6 +33,10 @@ absl::StatusOr<MachineCosts> Calibrate(
     const CoreWaitsFn& waits = CoreWaitsNow,
     const std::vector<CalibrationStep>& steps = CalibrationSteps());
 
+// How far apart the cores of config.compile.threads workers are at the moment;
+// 0: it has one.
+double CoreNsNow(const Config& config);
+
 inline constexpr char kCostsFile[] = "costs.json";
 
 // What an earlier run measured with the same BuildAndCpu (machine_info.h) and

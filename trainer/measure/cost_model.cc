@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "runtime/status.h"
 
@@ -81,10 +82,26 @@ bool IsGather(const StepInfo& info) {
 
 }  // namespace
 
+void CoreDistance::Add(double ns) {
+  least_ns = most_ns == 0 ? ns : std::min(least_ns, ns);
+  most_ns = std::max(most_ns, ns);
+}
+
+std::string CoreDistance::ChangeText(double now_ns) const {
+  constexpr double kLikely = 2;  // of a median of many round trips
+  if (now_ns < kLikely * most_ns && least_ns < kLikely * now_ns) return "";
+  if (now_ns == 0 || most_ns == 0) return "";
+  return absl::StrFormat(
+      "cores are %.0f ns apart now and were %.0f to %.0f when calls were "
+      "timed: with several threads steps may take other times",
+      now_ns, least_ns, most_ns);
+}
+
 Json ToJson(const MachineCosts& costs) {
   Json json;
   json["seconds"] = costs.seconds;
   json["peak_gflops"] = costs.peak_gflops;
+  json["core_ns"] = {costs.cores.least_ns, costs.cores.most_ns};
   for (const MachineCosts::Copy& copy : costs.copies) {
     json["copies"].push_back({{"bytes", copy.bytes}, {"gbs", copy.gbs}});
   }
@@ -97,6 +114,8 @@ std::optional<MachineCosts> MachineCostsOf(const Json& json) {
   try {
     costs.seconds = json.at("seconds").get<double>();
     costs.peak_gflops = json.at("peak_gflops").get<double>();
+    costs.cores = {json.at("core_ns").at(0).get<double>(),
+                   json.at("core_ns").at(1).get<double>()};
     bool positive = costs.seconds > 0 && costs.peak_gflops > 0;
     for (const Json& copy : json.at("copies")) {
       costs.copies.push_back(

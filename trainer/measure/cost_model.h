@@ -12,6 +12,16 @@
 
 namespace onestep {
 
+// How far apart cores were seen (core_latency.h); 0: there is one. A virtual
+// machine may move its cores, and waits for each other then cost other times.
+struct CoreDistance {
+  double least_ns = 0, most_ns = 0;
+
+  void Add(double ns);
+  // "" where cores as far as `now_ns` are about as they were.
+  std::string ChangeText(double now_ns) const;
+};
+
 // What calls cost on one machine, as measured by Calibrate (calibrate.h).
 struct MachineCosts {
   CallCosts calls;
@@ -21,6 +31,7 @@ struct MachineCosts {
     double bytes = 0, gbs = 0;  // read and written
   };
   std::vector<Copy> copies;  // ascending bytes
+  CoreDistance cores;        // while calls were timed
   double seconds = 0;        // that measuring took
   bool busy = false;         // something else had a core whenever some way ran
 

@@ -46,6 +46,7 @@ MachineCosts Machine() {
 TEST(MachineCostsTest, AreReadAsWrittenAndNotWhenSomethingIsZero) {
   MachineCosts costs = Machine();
   costs.seconds = 7;
+  costs.cores = {42, 45};
   costs.calls.Add({"relu", "cpu", {8}, 8}, 2);
   const nlohmann::ordered_json json = ToJson(costs);
   const std::optional<MachineCosts> read = MachineCostsOf(json);
@@ -61,6 +62,21 @@ TEST(MachineCostsTest, AreReadAsWrittenAndNotWhenSomethingIsZero) {
     zero[nlohmann::ordered_json::json_pointer(value)] = "7";
     EXPECT_FALSE(MachineCostsOf(zero)) << value;
   }
+}
+
+TEST(CoreDistanceTest, AChangeToTwiceOrHalfIsTold) {
+  CoreDistance cores;
+  EXPECT_EQ(cores.ChangeText(180), "");  // nothing is known
+  for (const double ns : {45, 42, 44}) cores.Add(ns);
+  EXPECT_EQ(cores.ChangeText(180),
+            "cores are 180 ns apart now and were 42 to 45 when calls were "
+            "timed: with several threads steps may take other times");
+  EXPECT_EQ(cores.ChangeText(80), "");
+  EXPECT_EQ(cores.ChangeText(22), "");
+  EXPECT_NE(cores.ChangeText(20), "");
+  EXPECT_EQ(cores.ChangeText(0), "");  // one core
+  cores.Add(170);                      // it has changed meanwhile
+  EXPECT_EQ(cores.ChangeText(180), "");
 }
 
 TEST(CallOfTest, AMatMulWorksForWholeVectors) {
