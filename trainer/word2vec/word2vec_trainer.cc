@@ -35,7 +35,7 @@ int64_t SliceTokens(int64_t tokens, int threads) {
 // Windows of a thread in which all of its hot rows are merged, at most: so few
 // that a small corpus sees many merges.
 int64_t WindowsPerMerge(int64_t words, int threads) {
-  constexpr int64_t kMost = 1 << 13, kMergesPerEpoch = 32;
+  constexpr int64_t kMost = 1 << 14, kMergesPerEpoch = 32;
   return std::clamp<int64_t>(words / threads / kMergesPerEpoch, 1, kMost);
 }
 
