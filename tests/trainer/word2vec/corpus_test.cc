@@ -6,19 +6,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
+#include "tests/trainer/word2vec/corpus_content.h"
 #include "trainer/data/random.h"
-#include "trainer/word2vec/corpus_cache.h"
 #include "trainer/word2vec/tokenize.h"
 
 namespace onestep {
@@ -30,32 +28,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-using Counts = std::vector<std::pair<std::string, int64_t>>;
-
-// What a test compares: all of a corpus.
-struct Content {
-  Counts words;
-  std::vector<int32_t> tokens;
-  int64_t bytes, lines, read, distinct;
-
-  bool operator==(const Content&) const = default;
-};
-
-Counts WordsOf(const Corpus& corpus) {
-  Counts words;
-  for (int32_t id = 0; id < corpus.vocabulary.size(); ++id) {
-    words.emplace_back(corpus.vocabulary.word(id), corpus.vocabulary.count(id));
-  }
-  return words;
-}
-
-Content ContentOf(const Corpus& corpus) {
-  const CorpusCounts& counts = corpus.counts;
-  return {WordsOf(corpus), {corpus.tokens.begin(), corpus.tokens.end()},
-          counts.bytes,    counts.lines,
-          counts.tokens,   counts.words};
-}
 
 // The definition: one word after the other, in maps.
 Content Expected(const std::string& text, int64_t min_count,
@@ -376,132 +348,6 @@ TEST_F(CorpusTest, SaysHowToUnpackWhatIsPacked) {
               StatusIs(StatusCode::kDataLoss, HasSubstr("try unxz -k")));
   EXPECT_THAT(Error("\x28\xb5\x2f\xfd"),
               StatusIs(StatusCode::kDataLoss, HasSubstr("got zstd")));
-}
-
-class CorpusCacheTest : public CorpusTest {
- protected:
-  CorpusCacheTest() {
-    options_.min_count = 1;
-    options_.cache = folder_.path() + "/cache";
-    Write("a b a\nlonger-than-eight-bytes a\n");
-  }
-  absl::StatusOr<Corpus> Read() const { return ReadCorpus(path_, options_); }
-
-  std::string CacheBytes() const {
-    std::ostringstream bytes;
-    bytes << std::ifstream(options_.cache, std::ios::binary).rdbuf();
-    return bytes.str();
-  }
-  void WriteCache(const std::string& bytes) const {
-    std::ofstream(options_.cache, std::ios::binary) << bytes;
-  }
-  // The next reading replaces the cache and says why; the one after reads it.
-  void ExpectReplaced(const std::string& why) const {
-    ASSERT_OK_AND_ASSIGN(const Corpus first, Read());
-    EXPECT_FALSE(first.from_cache);
-    EXPECT_EQ(first.notice,
-              options_.cache + ": a cache " + why + ": read anew");
-    ASSERT_OK_AND_ASSIGN(const Corpus second, Read());
-    EXPECT_TRUE(second.from_cache);
-    EXPECT_EQ(second.notice, "");
-    EXPECT_EQ(ContentOf(second), ContentOf(first));
-  }
-
-  CorpusOptions options_;
-};
-
-TEST_F(CorpusCacheTest, IsReadBackAsItWasWritten) {
-  ASSERT_OK_AND_ASSIGN(const Corpus first, Read());
-  EXPECT_FALSE(first.from_cache);
-  EXPECT_EQ(first.notice, "");
-  const std::string bytes = CacheBytes();
-  ASSERT_OK_AND_ASSIGN(const Corpus second, Read());
-  EXPECT_TRUE(second.from_cache);
-  EXPECT_EQ(ContentOf(second), ContentOf(first));
-  EXPECT_EQ(CacheBytes(), bytes);
-}
-
-TEST_F(CorpusCacheTest, IsReplacedForAnotherTextOrOtherOptions) {
-  ASSERT_OK(Read());
-  Write("a b a\n");
-  ExpectReplaced("of another text or other options");
-  std::filesystem::last_write_time(
-      path_, std::filesystem::last_write_time(path_) - std::chrono::seconds(1));
-  ExpectReplaced("of another text or other options");
-  options_.min_count = 2;
-  ExpectReplaced("of another text or other options");
-  options_.max_vocab = 1;
-  ExpectReplaced("of another text or other options");
-  options_.threads = 2;
-  ASSERT_OK_AND_ASSIGN(const Corpus same, Read());
-  EXPECT_TRUE(same.from_cache);
-}
-
-TEST_F(CorpusCacheTest, IsNotThatOfAnotherTextOfEqualSizeAndTime) {
-  const auto time = std::filesystem::last_write_time(path_);
-  ASSERT_OK(Read());
-  Write("c d c\nlonger-than-eight-bytes c\n");
-  std::filesystem::last_write_time(path_, time);
-  ExpectReplaced("of another text or other options");
-}
-
-// Two texts may be of one moment.
-TEST_F(CorpusCacheTest, SamplesTheTextAllOver) {
-  const std::string text(1 << 20, ' ');
-  const CorpusKey key = MakeCorpusKey("none", text, options_);
-  EXPECT_EQ(MakeCorpusKey("none", text, options_), key);
-  constexpr size_t kPart = 32 << 10;
-  for (size_t i = 0; i < text.size(); i += kPart) {
-    std::string other = text;
-    other.replace(i, kPart, kPart, 'x');
-    EXPECT_NE(MakeCorpusKey("none", other, options_), key) << i;
-  }
-}
-
-TEST_F(CorpusCacheTest, IsReplacedWhenItIsDamaged) {
-  ASSERT_OK(Read());
-  const std::string good = CacheBytes();
-  WriteCache(good.substr(0, good.size() - 1));
-  ExpectReplaced("that is not whole");
-  WriteCache(good + "x");
-  ExpectReplaced("that is not whole");
-  std::string other = good;
-  other[15] = '0';
-  WriteCache(other);
-  ExpectReplaced("of another version");
-  // Each replacing waits for the disk: not every byte.
-  for (size_t i = 16; i < good.size(); i += 23) {
-    std::string bad = good;
-    bad[i] ^= 0x10;
-    WriteCache(bad);
-    ASSERT_OK_AND_ASSIGN(const Corpus corpus, Read());
-    EXPECT_THAT(corpus.notice, HasSubstr(": a cache ")) << "byte " << i;
-    EXPECT_EQ(CacheBytes(), good) << "byte " << i;
-  }
-}
-
-TEST_F(CorpusCacheTest, IsNeverAFileOfAnotherKind) {
-  for (const std::string bytes : {"", "my novel\n",
-                                  "my novel, which is longer than the header "
-                                  "of a cache, and must not be lost .........."
-                                  "..................................\n"}) {
-    WriteCache(bytes);
-    EXPECT_THAT(Read(), StatusIs(StatusCode::kFailedPrecondition,
-                                 options_.cache +
-                                     ": want a cache of a corpus or no file, "
-                                     "got another kind of file"));
-    EXPECT_EQ(CacheBytes(), bytes);
-  }
-  options_.cache = path_;
-  EXPECT_THAT(Read(),
-              StatusIs(StatusCode::kFailedPrecondition, StartsWith(path_)));
-}
-
-TEST_F(CorpusCacheTest, SaysWhenItCannotBeWritten) {
-  options_.cache = folder_.path() + "/no/cache";
-  EXPECT_THAT(Read(), StatusIs(StatusCode::kFailedPrecondition,
-                               "cannot write " + options_.cache +
-                                   ": No such file or directory"));
 }
 
 }  // namespace
