@@ -247,6 +247,14 @@ TEST_F(E2eCliTest, ATraceOrReportThatCannotBeWrittenStopsBeforeTraining) {
   }
 }
 
+TEST_F(E2eCliTest, ATraceMayLieInTheFolderThatTheRunMakes) {
+  const CliResult result = Run({"--data", "data", "--epochs", "1", "--out",
+                                "new", "--trace", "new/trace.json"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(Exists("new/trace.json"));
+  EXPECT_TRUE(Exists("new/model.safetensors"));
+}
+
 TEST_F(E2eCliTest, AnOutputThatIsNoRegularFileIsRefusedAndNotWaitedFor) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   const std::vector<std::string> verbs[] = {{"--trace"},

@@ -119,6 +119,10 @@ class TrainCommand {
 absl::Status TrainCommand::Run() {
   if (!config_.out.empty()) {
     RETURN_IF_ERROR(CheckOutputDir(config_.out, config_.force));
+    // Where trace and report may be to lie.
+    if (!config_.trace.empty() || !config_.report.empty()) {
+      RETURN_IF_ERROR(MakeFolder(config_.out));
+    }
   }
   RETURN_IF_ERROR(CheckCanWrite(config_.trace));
   RETURN_IF_ERROR(CheckCanWrite(config_.report));
