@@ -51,6 +51,8 @@ class Prober {
             const absl::Status& why);
   // Of the device, from before to after `work`'s launches.
   absl::StatusOr<double> Milliseconds(Work work);
+  // Of the CPU, in `work` alone.
+  absl::StatusOr<double> CpuNanoseconds(Work work);
   // Of one launch of a kernel that counts in `counters_`, over no rounds
   // subtracted.
   absl::Status AddRounds(const std::string& name, double hops,
@@ -65,6 +67,14 @@ class Prober {
   CudaEvent start_, stop_;
   CudaStream stream_;
 };
+
+absl::StatusOr<double> Prober::CpuNanoseconds(Work work) {
+  const auto begin = Clock::now();
+  RETURN_IF_ERROR(work());
+  const std::chrono::duration<double, std::nano> ns = Clock::now() - begin;
+  RETURN_IF_ERROR(cuda_.Synchronize(stream_.get()));
+  return ns.count();
+}
 
 absl::StatusOr<double> Prober::Milliseconds(Work work) {
   RETURN_IF_ERROR(cuda_.Record(start_.get(), stream_.get()));
@@ -133,12 +143,9 @@ absl::Status Prober::GraphChains(bool overlap) {
     if (overlap) continue;
     RETURN_IF_ERROR(Add(absl::StrCat(kGraphLaunchRow, nodes), "ns",
                         [&]() -> absl::StatusOr<double> {
-                          const auto begin = Clock::now();
-                          RETURN_IF_ERROR(launches());
-                          const std::chrono::duration<double, std::nano> ns =
-                              Clock::now() - begin;
-                          RETURN_IF_ERROR(cuda_.Synchronize(stream_.get()));
-                          return ns.count() / repeats;
+                          ASSIGN_OR_RETURN(const double ns,
+                                           CpuNanoseconds(launches));
+                          return ns / repeats;
                         }));
   }
   return absl::OkStatus();
@@ -182,12 +189,8 @@ absl::Status Prober::Launches() {
   }));
   return Add("CPU time of a kernel launch", "ns",
              [&]() -> absl::StatusOr<double> {
-               const auto begin = Clock::now();
-               RETURN_IF_ERROR(launches());
-               const std::chrono::duration<double, std::nano> ns =
-                   Clock::now() - begin;
-               RETURN_IF_ERROR(cuda_.Synchronize(stream_.get()));
-               return ns.count() / options_.launches;
+               ASSIGN_OR_RETURN(const double ns, CpuNanoseconds(launches));
+               return ns / options_.launches;
              });
 }
 

@@ -126,42 +126,32 @@ TEST_F(BenchCompareTest, AGateWantsEachBatchInTheFile) {
 
 TEST_F(BenchCompareTest, OtherSettingsAreRefused) {
   const Config kept = Keep(MadeRun(10, 10));
-  Config config = kept;
-  config.model.widths = {20, 8, 4};
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want model \"20-16-4\" as in it, got "
-                                 "\"20-8-4\"")));
-  config = kept;
-  config.compile.threads = 3;
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want threads 1 as in it, got 3")));
-  config = kept;
-  config.optimizer.weight_decay = 0.1f;
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want weight_decay 0.0 as in it, got 0.1")));
-  config = kept;
-  config.optimizer.momentum = 0.5f;
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want momentum 0.9 as in it, got 0.5")));
-  config = kept;
-  config.optimizer.nesterov = true;
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want nesterov false as in it, got true")));
-  config = kept;
-  config.compile.device = Device::kGpu;
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want device \"cpu\" as in it, got \"gpu\"")));
-  config = kept;
-  config.batches = {33, 34};
-  EXPECT_THAT(ReadEarlierRun(config),
-              StatusIs(StatusCode::kInvalidArgument,
-                       HasSubstr("want one of its batches, got 33,34")));
+  const auto expect = [&kept](auto change, const std::string& error) {
+    Config config = kept;
+    change(config);
+    EXPECT_THAT(ReadEarlierRun(config),
+                StatusIs(StatusCode::kInvalidArgument, HasSubstr(error)));
+  };
+  expect(
+      [](Config& c) {
+        c.model.widths = {20, 8, 4};
+      },
+      "want model \"20-16-4\" as in it, got \"20-8-4\"");
+  expect([](Config& c) { c.compile.threads = 3; },
+         "want threads 1 as in it, got 3");
+  expect([](Config& c) { c.optimizer.weight_decay = 0.1f; },
+         "want weight_decay 0.0 as in it, got 0.1");
+  expect([](Config& c) { c.optimizer.momentum = 0.5f; },
+         "want momentum 0.9 as in it, got 0.5");
+  expect([](Config& c) { c.optimizer.nesterov = true; },
+         "want nesterov false as in it, got true");
+  expect([](Config& c) { c.compile.device = Device::kGpu; },
+         "want device \"cpu\" as in it, got \"gpu\"");
+  expect(
+      [](Config& c) {
+        c.batches = {33, 34};
+      },
+      "want one of its batches, got 33,34");
 }
 
 TEST_F(BenchCompareTest, AnotherCpuIsRefused) {
