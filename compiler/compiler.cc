@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/lower.h"
-#include "runtime/clock.h"
-#include "runtime/nvtx.h"
-#include "runtime/status.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/nvtx.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -13,14 +13,14 @@
 #include "compiler/ir/dot.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
-#include "compiler/lower/cuda_occupancy.h"
-#include "compiler/lower/cuda_options.h"
+#include "compiler/lower/cuda/cuda_occupancy.h"
+#include "compiler/lower/cuda/cuda_options.h"
 #include "compiler/own_memory.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/pipeline.h"
-#include "runtime/affinity.h"
-#include "runtime/executable.h"
+#include "runtime/base/executable.h"
+#include "runtime/cpu/affinity.h"
 
 namespace onestep {
 

@@ -7,8 +7,8 @@
 
 #include "compiler/compiler.h"
 #include "compiler/lower/memory_plan.h"
-#include "runtime/buffer.h"
-#include "runtime/status.h"
+#include "runtime/base/buffer.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

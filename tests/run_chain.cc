@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/buffer.h"
-#include "runtime/status.h"
+#include "runtime/base/buffer.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

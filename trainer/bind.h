@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/executable.h"
-#include "runtime/status.h"
+#include "runtime/base/executable.h"
+#include "runtime/base/status.h"
 #include "trainer/data/dataset.h"
 #include "trainer/model.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/bind.h"
 
 namespace onestep {

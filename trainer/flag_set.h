@@ -17,8 +17,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "runtime/nearest.h"
-#include "runtime/status.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/status.h"
 #include "trainer/config.h"
 #include "trainer/numbers.h"
 

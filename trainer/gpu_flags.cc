@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/numbers.h"
 
 namespace onestep {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "runtime/cuda_program.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/cuda/cuda_program.h"
 #include "trainer/output_dir.h"
 
 namespace onestep {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 #include "trainer/cache.h"
 #include "trainer/console.h"
 

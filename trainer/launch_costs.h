@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cuda_probe.h"
+#include "runtime/cuda/cuda_probe.h"
 
 namespace onestep {
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/probe.h"
-#include "runtime/cpu_info.h"
-#include "runtime/cuda_devices.h"
+#include "runtime/cpu/cpu_info.h"
+#include "runtime/cuda/cuda_devices.h"
 #include "trainer/version.h"
 
 namespace onestep {

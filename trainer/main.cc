@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/openmp_wait.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/openmp_wait.h"
 #include "trainer/commands/commands.h"
 #include "trainer/console.h"
 #include "trainer/exit_code.h"

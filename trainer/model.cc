@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/data/random.h"
 #include "trainer/numbers.h"
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/compiler.h"
-#include "runtime/buffer.h"
+#include "runtime/base/buffer.h"
 
 namespace onestep {
 

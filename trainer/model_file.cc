@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config.h"
 #include "trainer/finite.h"

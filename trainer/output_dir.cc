@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/file_kind.h"
 #include "trainer/model_file.h"

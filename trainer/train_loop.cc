@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/nvtx.h"
-#include "runtime/status.h"
+#include "runtime/base/nvtx.h"
+#include "runtime/base/status.h"
 #include "trainer/bind.h"
 #include "trainer/data/split.h"
 #include "trainer/finite.h"

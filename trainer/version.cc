@@ -10,8 +10,8 @@
 #include "hwy/highway.h"
 #include "kernels/probe.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cuda_devices.h"
-#include "runtime/onednn.h"
+#include "runtime/cpu/onednn.h"
+#include "runtime/cuda/cuda_devices.h"
 
 namespace onestep {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/numbers.h"
 
 namespace onestep {

@@ -10,8 +10,8 @@
 
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
-#include "runtime/clock.h"
-#include "runtime/status.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
 #include "trainer/word2vec/vectors_file.h"
 
 namespace onestep {

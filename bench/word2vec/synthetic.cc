@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "CLI/CLI.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/word2vec/synthetic_corpus.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <variant>
 
-#include "runtime/types.h"
+#include "runtime/base/types.h"
 
 namespace onestep {
 

@@ -3,7 +3,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/ir/op_rules.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/ir/attrs.h"
 #include "compiler/ir/placement.h"
-#include "runtime/types.h"
+#include "runtime/base/types.h"
 
 namespace onestep {
 

@@ -14,7 +14,7 @@
 #include "compiler/ir/infer_helpers.h"
 #include "compiler/ir/op.h"
 #include "compiler/ir/op_rules.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

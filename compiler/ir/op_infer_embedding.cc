@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/infer_helpers.h"
 #include "compiler/ir/op_rules.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

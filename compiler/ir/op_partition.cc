@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/op_rules.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/ir/attrs.h"
-#include "runtime/types.h"
+#include "runtime/base/types.h"
 
 namespace onestep {
 

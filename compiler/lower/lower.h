@@ -8,15 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
-#include "compiler/lower/cuda_occupancy.h"
-#include "compiler/lower/cuda_options.h"
+#include "compiler/lower/cuda/cuda_occupancy.h"
+#include "compiler/lower/cuda/cuda_options.h"
 #include "compiler/lower/memory_plan.h"
 #include "compiler/passes/partition.h"
-#include "runtime/affinity.h"
-#include "runtime/chain.h"
-#include "runtime/cuda_program.h"
-#include "runtime/executable.h"
-#include "runtime/onednn.h"
+#include "runtime/base/executable.h"
+#include "runtime/cpu/affinity.h"
+#include "runtime/cpu/chain.h"
+#include "runtime/cpu/onednn.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace onestep {
 

@@ -8,7 +8,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "kernels/probe.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -11,9 +11,9 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/micro_gemm.h"
 #include "kernels/probe.h"
-#include "runtime/status.h"
-#include "runtime/team.h"
-#include "runtime/team_program.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/team.h"
+#include "runtime/cpu/team_program.h"
 
 namespace onestep {
 namespace {

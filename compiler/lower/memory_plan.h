@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
-#include "runtime/chain.h"
+#include "runtime/cpu/chain.h"
 
 namespace onestep {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/passes.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

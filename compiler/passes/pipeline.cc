@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
-#include "runtime/clock.h"
-#include "runtime/nearest.h"
-#include "runtime/nvtx.h"
-#include "runtime/status.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/nvtx.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

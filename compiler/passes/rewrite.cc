@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
-#include "runtime/timed_cuda.h"
+#include "runtime/cuda/timed_cuda.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"

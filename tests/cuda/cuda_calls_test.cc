@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
-#include "runtime/cuda_graph.h"
-#include "runtime/cuda_program.h"
+#include "runtime/cuda/cuda_graph.h"
+#include "runtime/cuda/cuda_program.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"

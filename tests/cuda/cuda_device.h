@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/lower/cuda_occupancy.h"
+#include "compiler/lower/cuda/cuda_occupancy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "compiler/compiler.h"
 #include "kernels/kernel_resources.h"
 #include "kernels/launch.h"
-#include "runtime/cuda_graph.h"
+#include "runtime/cuda/cuda_graph.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "compiler/compiler.h"
-#include "runtime/cuda_program.h"
-#include "runtime/step_trace.h"
+#include "runtime/base/step_trace.h"
+#include "runtime/cuda/cuda_program.h"
 #include "tests/cuda/cuda_device.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"

@@ -10,7 +10,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/pipeline.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/compiler/passes/random_mlp.h"
 #include "tests/cuda/cuda_device.h"
 #include "tests/kernels/op_cases.h"

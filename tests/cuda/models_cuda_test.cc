@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
 #include "compiler/ir/text.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/compiler/passes/random_mlp.h"
 #include "tests/cuda/cuda_device.h"
 #include "tests/kernels/op_cases.h"

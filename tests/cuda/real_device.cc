@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/cuda/cuda_device.h"
 
 namespace onestep {

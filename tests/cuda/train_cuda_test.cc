@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/cuda/cuda_device.h"
 #include "tests/oracle.h"
 #include "tests/status_matchers.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "compiler/compiler.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/cuda/cuda_device.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"

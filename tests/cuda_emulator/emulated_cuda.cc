@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/buffer.h"
-#include "runtime/status.h"
+#include "runtime/base/buffer.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -53,7 +53,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 #include "tests/cuda_emulator/call_log.h"
 #include "tests/cuda_emulator/emulated_graph.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/cuda_emulator/emulator.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/buffer.h"
-#include "runtime/status.h"
+#include "runtime/base/buffer.h"
+#include "runtime/base/status.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 
 namespace onestep {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/buffer.h"
+#include "runtime/base/buffer.h"
 
 namespace onestep {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 

@@ -5,9 +5,9 @@
 #include <bit>
 
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/interleaved.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/models/interleaved.h"
 #include "kernels/cpu/rows.h"
 #include "tests/kernels/cpu_kernel_test.h"
 

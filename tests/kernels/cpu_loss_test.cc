@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/loss.h"
-#include "kernels/cpu/sigmoid_bce.h"
+#include "kernels/cpu/word2vec/sigmoid_bce.h"
 #include "kernels/reference.h"
 #include "tests/kernels/cpu_kernel_test.h"
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/cpu/window.h"
+#include "kernels/cpu/word2vec/window.h"
 #include "tests/kernels/cpu_kernel_test.h"
 
 namespace onestep::cpu {

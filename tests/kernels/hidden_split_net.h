@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kernels/hidden_split.h"
+#include "kernels/cuda/hidden_split/hidden_split.h"
 #include "tests/cuda_emulator/emulator.h"
 
 namespace onestep::cuda {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/text.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/run_chain.h"
 
 namespace onestep {

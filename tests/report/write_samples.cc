@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/trainer/search/sample_outcome.h"
 #include "trainer/model.h"
 #include "trainer/output_dir.h"

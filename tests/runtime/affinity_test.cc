@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/affinity.h"
+#include "runtime/cpu/affinity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/barrier.h"
+#include "runtime/cpu/barrier.h"
 
 #include <gtest/gtest.h>
 

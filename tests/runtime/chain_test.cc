@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/chain.h"
+#include "runtime/cpu/chain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

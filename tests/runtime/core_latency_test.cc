@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/core_latency.h"
+#include "runtime/cpu/core_latency.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/affinity.h"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/affinity.h"
+#include "runtime/cpu/cpu_info.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

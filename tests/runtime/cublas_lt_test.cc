@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/cublas_lt.h"
+#include "runtime/cuda/cublas_lt.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CUDA, or the stub, answers without a device.
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/cuda_devices.h"
-#include "runtime/cuda_handle.h"
+#include "runtime/cuda/cuda_devices.h"
+#include "runtime/cuda/cuda_handle.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probe against CUDA in the emulator: that its kernels do what is timed,
 // and that each measurement is a row. The times mean nothing there.
-#include "runtime/cuda_probe.h"
+#include "runtime/cuda/cuda_probe.h"
 
 #include <string>
 #include <vector>

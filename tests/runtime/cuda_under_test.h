@@ -3,7 +3,7 @@
 #ifndef ONESTEP_TESTS_RUNTIME_CUDA_UNDER_TEST_H_
 #define ONESTEP_TESTS_RUNTIME_CUDA_UNDER_TEST_H_
 
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a libcupti of the tests (fake_cupti.cc); what the machine's own one
 // answers is up to the machine.
-#include "runtime/cupti_accounting.h"
+#include "runtime/cuda/cupti_accounting.h"
 
 #include <cupti.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/latency_watch.h"
+#include "runtime/cpu/latency_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/nearest.h"
+#include "runtime/base/nearest.h"
 
 #include <gtest/gtest.h>
 

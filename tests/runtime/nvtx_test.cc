@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // With a tool of the test's own, linked in as NVTX allows.
 #define NVTX_NO_IMPL
-#include "runtime/nvtx.h"
+#include "runtime/base/nvtx.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

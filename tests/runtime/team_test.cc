@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/team.h"
+#include "runtime/cpu/team.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {

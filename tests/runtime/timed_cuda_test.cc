@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How it counts; that it passes everything on is in timed_cuda_under_test.cc.
-#include "runtime/timed_cuda.h"
+#include "runtime/cuda/timed_cuda.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

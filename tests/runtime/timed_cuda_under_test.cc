@@ -3,7 +3,7 @@
 // must have counted what the emulator was called for.
 #include <gtest/gtest.h>
 
-#include "runtime/timed_cuda.h"
+#include "runtime/cuda/timed_cuda.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/runtime/cuda_under_test.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/data/random_rows.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/word2vec/show_words.h"
 #include "trainer/word2vec/word_space.h"

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/graph_report.h"
 #include "trainer/graphviz.h"

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/interrupt.h"
 #include "trainer/json_text.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/commands/commands.h"
 #include "trainer/word2vec/evaluate_vectors.h"
 #include "trainer/word2vec/show_words.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/huge_pages.h"
-#include "runtime/status.h"
+#include "runtime/base/huge_pages.h"
+#include "runtime/base/status.h"
 #include "trainer/data/idx.h"
 
 namespace onestep {

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/file_kind.h"
 
 namespace onestep {

@@ -2,7 +2,7 @@
 #include "trainer/data/random_rows.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/huge_pages.h"
+#include "runtime/base/huge_pages.h"
 #include "trainer/data/random.h"
 
 namespace onestep {

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <vector>
 
-#include "runtime/clock.h"
-#include "runtime/cpu_info.h"
-#include "runtime/parallel.h"
+#include "runtime/base/clock.h"
+#include "runtime/cpu/cpu_info.h"
+#include "runtime/cpu/parallel.h"
 
 namespace onestep {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/cpu_info.h"
 #include "trainer/measure/bench_text.h"
 
 namespace onestep {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/probe.h"
 #include "nlohmann/json.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/measure/step_session.h"
 #include "trainer/numbers.h"
 

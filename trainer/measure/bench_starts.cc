@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/interrupt.h"
 #include "trainer/measure/subprocess.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

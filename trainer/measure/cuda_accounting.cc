@@ -2,9 +2,9 @@
 #include "trainer/measure/cuda_accounting.h"
 
 #include "absl/strings/str_format.h"
-#include "runtime/clock.h"
-#include "runtime/cupti_accounting.h"
-#include "runtime/status.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/cuda/cupti_accounting.h"
 
 namespace onestep {
 

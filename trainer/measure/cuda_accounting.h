@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/cuda_call_stats.h"
-#include "runtime/timed_cuda.h"
+#include "runtime/cuda/cuda_call_stats.h"
+#include "runtime/cuda/timed_cuda.h"
 #include "trainer/measure/step_session.h"
 
 namespace onestep {

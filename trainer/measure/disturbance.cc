@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 namespace onestep {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 
 namespace onestep {
 namespace {

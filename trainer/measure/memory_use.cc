@@ -2,7 +2,7 @@
 #include "trainer/measure/memory_use.h"
 
 #include "absl/strings/str_format.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/available_memory.h"
 
 namespace onestep {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/probe.h"
-#include "runtime/cpu_info.h"
-#include "runtime/parallel.h"
+#include "runtime/cpu/cpu_info.h"
+#include "runtime/cpu/parallel.h"
 
 namespace onestep {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/clock.h"
-#include "runtime/openmp_forks.h"
-#include "runtime/status.h"
-#include "runtime/timed_cuda.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/openmp_forks.h"
+#include "runtime/cuda/timed_cuda.h"
 #include "trainer/interrupt.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/dispatch_cost.h"
+#include "runtime/cpu/dispatch_cost.h"
 #include "trainer/config.h"
 #include "trainer/data/dataset.h"
 #include "trainer/measure/cuda_accounting.h"

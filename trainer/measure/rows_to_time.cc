@@ -2,7 +2,7 @@
 #include "trainer/measure/rows_to_time.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/load_data.h"
 #include "trainer/measure/step_bench.h"
 

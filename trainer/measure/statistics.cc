@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/data/random.h"
 
 namespace onestep {

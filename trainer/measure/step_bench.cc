@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/random.h"
 #include "trainer/data/random_rows.h"

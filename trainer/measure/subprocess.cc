@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/exit_code.h"
 #include "trainer/interrupt.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/autotune.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/evaluate.h"

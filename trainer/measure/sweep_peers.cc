@@ -14,8 +14,8 @@
 #include "absl/strings/str_join.h"
 #include "kernels/probe.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/cpu_info.h"
 #include "trainer/measure/subprocess.h"
 #include "trainer/numbers.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/interrupt.h"
 
 namespace onestep {

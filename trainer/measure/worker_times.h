@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/compiler.h"
-#include "runtime/dispatch_cost.h"
+#include "runtime/cpu/dispatch_cost.h"
 
 namespace onestep {
 

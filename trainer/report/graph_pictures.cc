@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/graphviz.h"
 
 namespace onestep {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/machine_info.h"
 #include "trainer/measure/memory_use.h"
 #include "trainer/measure/profile_report.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/team.h"
+#include "runtime/cpu/team.h"
 
 namespace onestep {
 

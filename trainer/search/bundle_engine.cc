@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
-#include "runtime/team.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/team.h"
 #include "trainer/data/nonzeros.h"
 #include "trainer/data/split.h"
 #include "trainer/search/block_schedule.h"

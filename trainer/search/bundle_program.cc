@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/bind.h"
 
 namespace onestep {

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/clock.h"
-#include "runtime/status.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
 #include "trainer/search/bundle.h"
 
 namespace onestep {

@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/json_text.h"
 #include "trainer/model_file.h"
 #include "trainer/output_dir.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "trainer/console.h"
 #include "trainer/search/search_report.h"
 #include "trainer/search/trial_columns.h"

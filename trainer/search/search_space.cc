@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/config.h"
 #include "trainer/data/random.h"
 #include "trainer/numbers.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/team.h"
+#include "runtime/cpu/team.h"
 #include "trainer/search/bundle.h"
 #include "trainer/search/program_pool.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {

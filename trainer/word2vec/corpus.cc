@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/affinity.h"
-#include "runtime/status.h"
-#include "runtime/team.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/affinity.h"
+#include "runtime/cpu/team.h"
 #include "trainer/word2vec/corpus_cache.h"
 #include "trainer/word2vec/plain_text.h"
 #include "trainer/word2vec/tokenize.h"

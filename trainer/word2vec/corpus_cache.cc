@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/word2vec/mapping.h"
 #include "trainer/word2vec/word_hash.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/data/random.h"
 
 namespace onestep {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/buffer.h"
+#include "runtime/base/buffer.h"
 #include "trainer/word2vec/window_sampler.h"
 
 namespace onestep {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/numbers.h"
 #include "trainer/word2vec/mapping.h"
 #include "trainer/word2vec/plain_text.h"

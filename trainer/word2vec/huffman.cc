@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/word2vec/row_visits.h"
 
 namespace onestep {

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/buffer.h"
-#include "runtime/team.h"
+#include "runtime/base/buffer.h"
+#include "runtime/cpu/team.h"
 #include "trainer/word2vec/embedding_tables.h"
 #include "trainer/word2vec/training_run.h"
 #include "trainer/word2vec/window_program.h"

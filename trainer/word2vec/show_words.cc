@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/console.h"
 #include "trainer/json_text.h"
 #include "trainer/numbers.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/atomic_file.h"
 #include "trainer/data/random.h"
 

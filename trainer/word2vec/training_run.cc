@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "trainer/numbers.h"
 
 namespace onestep {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/parallel.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/parallel.h"
 #include "trainer/numbers.h"
 
 namespace onestep {

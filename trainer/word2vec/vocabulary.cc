@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/word2vec/vocabulary.h"
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/word2vec/word_hash.h"
 
 namespace onestep {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/word2vec/window_graph.h"
 
 namespace onestep {

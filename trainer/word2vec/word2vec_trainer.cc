@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "trainer/word2vec/row_visits.h"
 #include "trainer/word2vec/subsample.h"
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 

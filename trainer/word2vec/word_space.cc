@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
-#include "runtime/nearest.h"
-#include "runtime/parallel.h"
-#include "runtime/status.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/status.h"
+#include "runtime/cpu/parallel.h"
 #include "trainer/numbers.h"
 
 namespace onestep {

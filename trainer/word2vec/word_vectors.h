@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/buffer.h"
+#include "runtime/base/buffer.h"
 #include "trainer/word2vec/word_list.h"
 
 namespace onestep {

@@ -12,7 +12,7 @@
 
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/status_matchers.h"
 
 namespace onestep {

@@ -11,7 +11,7 @@
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/pipeline.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/compiler/passes/pass_test.h"
 #include "tests/compiler/passes/random_mlp.h"
 #include "tests/oracle.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 #include "tests/temp_folder.h"
 
 namespace onestep {

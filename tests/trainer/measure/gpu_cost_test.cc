@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cuda_api.h"
+#include "runtime/cuda/cuda_api.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/trainer/measure/steps_only.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 #include "trainer/measure/bench_run.h"
 
 namespace onestep {

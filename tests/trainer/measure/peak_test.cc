@@ -3,7 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 
 namespace onestep {
 namespace {

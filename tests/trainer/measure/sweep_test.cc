@@ -12,7 +12,7 @@
 
 #include "kernels/probe.h"
 #include "nlohmann/json.hpp"
-#include "runtime/cpu_info.h"
+#include "runtime/cpu/cpu_info.h"
 #include "tests/status_matchers.h"
 #include "trainer/measure/sweep_peers.h"
 

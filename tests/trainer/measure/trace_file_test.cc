@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/openmp_forks.h"
+#include "runtime/cpu/openmp_forks.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/measure/step_session.h"

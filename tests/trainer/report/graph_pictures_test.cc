@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/status_matchers.h"
 #include "trainer/model.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/oracle.h"
 #include "tests/run_chain.h"
 #include "tests/status_matchers.h"

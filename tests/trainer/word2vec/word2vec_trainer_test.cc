@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "trainer/word2vec/synthetic_corpus.h"

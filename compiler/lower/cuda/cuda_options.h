@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef ONESTEP_COMPILER_LOWER_CUDA_CUDA_OPTIONS_H_
+#define ONESTEP_COMPILER_LOWER_CUDA_CUDA_OPTIONS_H_
+
+#include <cstdint>
+
+#include "runtime/cuda/cuda_api.h"
+
+namespace onestep {
+
+// What a step is on a GPU; DESIGN.md section 7. T0: the library's matmuls and
+// our kernels. T1: three kernels. T2: one kernel a step. T3: one kernel for
+// many steps.
+enum class CudaTier : uint8_t { kAuto, kT0, kT1, kT2, kT3 };
+const char* ToString(CudaTier tier);
+
+// How tiers T1 to T3 multiply by the bytes of the first layer: fp32 FMAs, or
+// exact products of bytes with weights split into three bf16 parts.
+// kAuto: the trainer times both; here it means FMAs.
+enum class CudaFirstLayer : uint8_t { kAuto, kFma, kSplit };
+const char* ToString(CudaFirstLayer first_layer);
+
+struct CudaOptions {
+  CudaApi* cuda = nullptr;  // null: this machine's
+  // Without a device, plan for one of this kind; the executable cannot run.
+  bool plan_only = false;
+  MathMode math = MathMode::kFp32;
+  CudaTier tier = CudaTier::kAuto;
+  CudaFirstLayer first_layer = CudaFirstLayer::kAuto;
+  // Of a graph. 0: by the costs below, or the number of its nodes.
+  int64_t steps_per_launch = 0;
+  // What a node of a graph and a graph's launch cost here; 0: not known.
+  double node_us = 0, graph_launch_us = 0;
+  // Device memory for the data; beyond it rows are brought as steps need them.
+  // 0: what is free.
+  int64_t table_limit_bytes = 0;
+};
+
+}  // namespace onestep
+
+#endif  // ONESTEP_COMPILER_LOWER_CUDA_CUDA_OPTIONS_H_
