@@ -95,7 +95,7 @@ Forward AddForward(Graph& graph, const ModelSpec& model, const Leaves& leaves) {
     x = graph.Add(OpKind::kAddBias, {x, leaves.params[2 * i + 1]});
     const bool hidden = i + 1 < model.layers();
     if (hidden && model.activation != Activation::kNone) {
-      x = graph.Add(ActivationOp(model.activation), {x});
+      x = AddActivation(graph, model.activation, x);
     }
   }
 

@@ -85,53 +85,11 @@ absl::StatusOr<LoweredCuda> LowerToCuda(Graph& graph,
                                         const CudaRequest& request,
                                         const CudaOptions& options);
 
-// ---- the two kernel sets of a chain ----------------------------------------
-
-// Rows that the next gather of a program reads: those of this step, or, where
-// it comes again in the next one, of that.
-struct NextRows {
-  char* const* table;
-  int32_t* const* indices;       // points to null: no step follows
-  int64_t first = 0, count = 0;  // of the indices
-  int64_t row_bytes = 0;
-};
-
-struct LowerContext {
-  const Graph& graph;
-  const MemoryPlan& plan;
-  Chain& chain;
-  Onednn* onednn;  // null: not wanted
-  int threads;
-  // What the node's loop fetches meanwhile, if it can; null: nothing.
-  const NextRows* next_rows = nullptr;
-
-  // The address of the value's address.
-  template <typename T>
-  T* const* Address(Value value) const {
-    return chain.address<T>(plan.SlotOf(value));
-  }
-};
-
-struct LoweredStep {
-  Chain::Call call;
-  std::string implementation;
-  Chain::Repeat repeat = nullptr;  // see Chain::SetRepeat; or none
-};
-
 // What a step that runs `node` is, but for its implementation.
 StepInfo Describe(const MemoryPlan& plan, Node& node);
 
 // The step that copies a param's new value to its place, when a step ends.
 void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to);
-
-// Our own loop (kernels/cpu) for the node; every op but exchange has one.
-absl::StatusOr<LoweredStep> LowerToLoop(const LowerContext& context,
-                                        Node& node);
-
-// One oneDNN primitive for the node; Unimplemented when oneDNN has none for
-// this op, these attributes or this aliasing.
-absl::StatusOr<LoweredStep> LowerToOnednn(const LowerContext& context,
-                                          Node& node);
 
 }  // namespace onestep
 

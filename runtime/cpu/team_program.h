@@ -44,12 +44,12 @@ class ExchangeMemory {
 // alone has no pieces: it computes in the caller's memory.
 class TeamProgram : public Executable {
  public:
-  // A worker's part of a param [outer, full, inner]: [outer, size, inner].
+  // A worker's part of a param: `outer` runs of `run` bytes, the first at
+  // `begin` of the whole param, each `stride` after the one before.
   struct Piece {
     std::string name;
-    int64_t outer = 1, full = 1, inner = 1;  // inner in bytes
-    int64_t begin = 0, size = 1;
-    bool gives_back = false;  // this worker writes the part when a Run ends
+    int64_t outer, run, stride, begin;
+    bool gives_back;  // this worker writes the part when a Run ends
   };
   struct Worker {
     std::unique_ptr<Chain> chain;

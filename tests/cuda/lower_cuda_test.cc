@@ -38,7 +38,7 @@ class LowerCudaTest : public CudaTest {
 
   void ExpectOracle(bool library) {
     ForEachOpCase([&](const OpCase& c) {
-      if (!HasGpuKernel(c.op)) return;
+      if (!GetOpDef(c.op).RunsOn(kCuda)) return;
       SCOPED_TRACE(c.name);
       ASSERT_OK_AND_ASSIGN(const TensorMap want, Evaluate(c.graph, c.bindings));
       ASSERT_OK_AND_ASSIGN(

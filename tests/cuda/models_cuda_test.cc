@@ -252,7 +252,7 @@ std::vector<std::string> OwnInputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     const int operands = static_cast<int>(node->operands.size());
-    const auto axes = node->def().batch(operands, node->attrs);
+    const auto axes = node->def().rules.batch(operands, node->attrs);
     for (int i = 0; i < operands; ++i) {
       const Node& leaf = *node->operands[i].node;
       if (leaf.kind == OpKind::kInput && axes[i] != ModelAxis::kShared &&
@@ -269,7 +269,8 @@ TEST_F(ModelsCudaTest, EveryOpThatMayBeOfEachModel) {
   std::map<OpKind, int> cases;
   ForEachOpCase([&](const OpCase& c) {
     const std::vector<std::string> inputs = OwnInputs(c.graph);
-    if (inputs.empty() || !HasGpuKernel(c.op) || cases[c.op]++ % 13 != 4) {
+    if (inputs.empty() || !GetOpDef(c.op).RunsOn(kCuda) ||
+        cases[c.op]++ % 13 != 4) {
       return;
     }
     SCOPED_TRACE(c.name);

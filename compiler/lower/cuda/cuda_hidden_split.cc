@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/lower/cuda/cuda_kernels.h"
+#include "compiler/lower/cuda/cuda_op.h"
 #include "compiler/lower/cuda/cuda_ops.h"
 #include "runtime/base/status.h"
 
@@ -65,14 +65,15 @@ class Matcher {
       if (node->kind == OpKind::kLossGrad) loss_ = node.get();
     }
     if (loss_ == nullptr) return No("no fused loss");
-    const LossGradAttrs& attrs = loss_->as<LossGradAttrs>();
+    const LossGradOp loss(*loss_);
+    const LossGradAttrs& attrs = loss.attrs;
     if (attrs.loss != Loss::kSoftmaxXent) return No("the loss is not softmax");
     if (!attrs.gather || !attrs.scaled || attrs.bias != BiasGrad::kUpdate) {
       return No("the loss does not update its bias");
     }
-    logits_ = loss_->operands[0].node;
-    labels_ = loss_->operands[1], indices_ = loss_->operands[2];
-    lr_ = loss_->operands[3], b2_ = loss_->operands[4];
+    logits_ = loss.logits.node;
+    labels_ = loss.labels, indices_ = loss.indices;
+    lr_ = loss.lr, b2_ = loss.bias;
     return absl::OkStatus();
   }
 
@@ -84,11 +85,14 @@ class Matcher {
     }
     w2_ = logits_->operands[1];
     hidden_ = logits_->operands[0].node;
-    if (hidden_->kind == OpKind::kGelu) return No("activation gelu");
+    if (hidden_->kind == OpKind::kActivation) {
+      return No(absl::StrCat("activation ", hidden_->op()));
+    }
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
     // Its gradient must be of the result, which is kept.
-    if (activation_ == Activation::kNone || activation_ == Activation::kGelu) {
+    if (activation_ == Activation::kNone ||
+        ActivationGradReadsOperand(activation_)) {
       return No(absl::StrCat("activation ", ToString(activation_)));
     }
     match_.shape.act = ActOf(activation_);
@@ -116,7 +120,7 @@ class Matcher {
   }
 
   absl::Status MatchBackward() {
-    const Value d = loss_->result(1);
+    const Value d = loss_->result(LossGradOp::kDlogits);
     MatMulAttrs trans_b, update;
     trans_b.trans_b = true;
     update.trans_a = update.accumulate = true;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/lower/cuda/cuda_kernels.h"
+#include "compiler/lower/cuda/cuda_op.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/memory_plan.h"
 #include "kernels/kernels.h"
@@ -72,17 +72,10 @@ class OpsLowering {
   // Inputs of which rows are gathered by the numbers of an input, and that
   // nothing else reads.
   void AddTables(Node& node) {
-    int table = -1, indices = -1;
-    if (node.kind == OpKind::kGatherRows ||
-        node.kind == OpKind::kGatherConvert) {
-      table = 0, indices = 1;
-    } else if (node.kind == OpKind::kLossGrad &&
-               node.as<LossGradAttrs>().gather) {
-      table = 1, indices = 2;
-    } else {
-      return;
-    }
-    const Value rows = node.operands[table], numbers = node.operands[indices];
+    const std::optional<RowLookup> lookup = LookupOf(node);
+    if (!lookup) return;
+    const Value rows = node.operands[lookup->table];
+    const Value numbers = node.operands[lookup->indices];
     if (rows.node->kind != OpKind::kInput ||
         numbers.node->kind != OpKind::kInput) {
       return;
@@ -92,10 +85,7 @@ class OpsLowering {
       if (known.slot == slot) return;
     }
     for (Node* user : graph_.Users(rows)) {
-      const bool gathers = user->kind == OpKind::kGatherRows ||
-                           user->kind == OpKind::kGatherConvert ||
-                           user->kind == OpKind::kLossGrad;
-      if (!gathers) return;
+      if (!LookupOf(*user)) return;
     }
     ops_.tables.push_back({slot, plan_.SlotOf(numbers),
                            rows.type().bytes() / rows.type().dims[0]});

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/lower/loops/loop_lowering.h"
-#include "kernels/cpu/models/interleaved.h"
 #include "kernels/cpu/update.h"
+
+#include "compiler/lower/loops/loop_op.h"
+#include "kernels/cpu/models/interleaved.h"
 #include "runtime/base/status.h"
 
-namespace onestep {
+namespace onestep::loops {
 namespace {
 
 // A number that an update multiplies by: an attribute, or read at run time.
@@ -23,17 +24,12 @@ struct Factor {
   }
 };
 
-class UpdateLowering : public LoopLowering {
+class UpdateLowering : public LoopOp {
  public:
-  UpdateLowering(const LowerContext& context, Node& node)
-      : LoopLowering(context, node) {
-    if (models() > 1) {
-      context.chain.RequestScratch(kFactors * stride() * sizeof(float));
-    }
-  }
+  explicit UpdateLowering(const LoopOp& op) : LoopOp(op) {}
 
   Call Run() {
-    switch (node_.kind) {
+    switch (node().kind) {
       case OpKind::kSgdUpdate:
         return models() > 1 ? SgdModels() : Sgd();
       case OpKind::kMomentumUpdate:
@@ -52,20 +48,20 @@ class UpdateLowering : public LoopLowering {
   Factor FactorOf(int operand) const { return {In(operand), 0}; }
   // Operand `operand` if there is one, else the attribute.
   Factor FactorOr(int operand, float attribute) const {
-    const bool given = operand < static_cast<int>(node_.operands.size());
+    const bool given = operand < static_cast<int>(node().operands.size());
     return given ? FactorOf(operand) : Factor{nullptr, attribute};
   }
 
   Call Sgd() {
     return Elementwise([w = In(0), dw = In(1), lr = FactorOf(2),
-                        decay = FactorOr(3, node_.as<SgdAttrs>().weight_decay),
+                        decay = FactorOr(3, node().as<SgdAttrs>().weight_decay),
                         w_out = Out()](int64_t b, int64_t n) {
       cpu::SgdUpdate(*w + b, *dw + b, lr.Get(), decay.Get(), *w_out + b, n);
     });
   }
 
   Call Momentum() {
-    const MomentumAttrs& a = node_.as<MomentumAttrs>();
+    const MomentumAttrs& a = node().as<MomentumAttrs>();
     return Elementwise([w = In(0), dw = In(1), v = In(2), lr = FactorOf(3),
                         momentum = FactorOr(4, a.momentum),
                         decay = FactorOr(5, a.weight_decay),
@@ -94,7 +90,7 @@ class UpdateLowering : public LoopLowering {
 
   // All but what is read at run time.
   cpu::Adam SharedAdam() const {
-    const AdamAttrs& a = node_.as<AdamAttrs>();
+    const AdamAttrs& a = node().as<AdamAttrs>();
     cpu::Adam options = {};
     options.beta1 = a.beta1;
     options.beta2 = a.beta2;
@@ -103,7 +99,7 @@ class UpdateLowering : public LoopLowering {
     return options;
   }
   Factor AdamDecay() const {
-    return FactorOr(6, node_.as<AdamAttrs>().weight_decay);
+    return FactorOr(6, node().as<AdamAttrs>().weight_decay);
   }
 
   // `prepare` fills the scratch, then fn(range) does a part of all values.
@@ -119,10 +115,10 @@ class UpdateLowering : public LoopLowering {
   }
 
   Call SgdModels() {
-    float* const* at = Scratch();
+    float* const* at = Scratch(kFactors * stride() * sizeof(float));
     return Models(
         [=, lr = FactorOf(2),
-         decay = FactorOr(3, node_.as<SgdAttrs>().weight_decay),
+         decay = FactorOr(3, node().as<SgdAttrs>().weight_decay),
          models = models(), stride = stride()] {
           lr.Repeat(models, *at);
           decay.Repeat(models, *at + stride);
@@ -134,8 +130,8 @@ class UpdateLowering : public LoopLowering {
   }
 
   Call MomentumModels() {
-    const MomentumAttrs& a = node_.as<MomentumAttrs>();
-    float* const* at = Scratch();
+    const MomentumAttrs& a = node().as<MomentumAttrs>();
+    float* const* at = Scratch(kFactors * stride() * sizeof(float));
     return Models(
         [=, lr = FactorOf(3), momentum = FactorOr(4, a.momentum),
          decay = FactorOr(5, a.weight_decay), models = models(),
@@ -154,7 +150,8 @@ class UpdateLowering : public LoopLowering {
   }
 
   Call AdamModels() {
-    const auto args = [at = Scratch(), stride = stride()] {
+    const auto args = [at = Scratch(kFactors * stride() * sizeof(float)),
+                       stride = stride()] {
       return cpu::InterleavedAdamArgs{*at + 2 * stride, *at + 3 * stride,
                                       *at + 4 * stride};
     };
@@ -164,8 +161,8 @@ class UpdateLowering : public LoopLowering {
       return shared;
     };
     return Models(
-        [=, at = Scratch(), lr = FactorOf(4), decay = AdamDecay(),
-         models = models(), stride = stride()] {
+        [=, at = Scratch(kFactors * stride() * sizeof(float)), lr = FactorOf(4),
+         decay = AdamDecay(), models = models(), stride = stride()] {
           lr.Repeat(models, *at);
           decay.Repeat(models, *at + stride);
           cpu::PrepareAdam(*at, *at + stride, models, adam(), args());
@@ -180,8 +177,14 @@ class UpdateLowering : public LoopLowering {
 
 }  // namespace
 
-Chain::Call LowerUpdate(const LowerContext& context, Node& node) {
-  return UpdateLowering(context, node).Run();
+Implementations LowerSgdUpdate(const LoopOp& op) {
+  return op.Loop([op] { return UpdateLowering(op).Run(); });
+}
+Implementations LowerMomentumUpdate(const LoopOp& op) {
+  return op.Loop([op] { return UpdateLowering(op).Run(); });
+}
+Implementations LowerAdamUpdate(const LoopOp& op) {
+  return op.Loop([op] { return UpdateLowering(op).Run(); });
 }
 
-}  // namespace onestep
+}  // namespace onestep::loops
