@@ -20,37 +20,6 @@ int64_t Cols(const TensorType& type) {
   return type.rank() == 2 ? type.dims[1] : 1;
 }
 
-void Activate(Activation activation, const double* x, double* y, int64_t n) {
-  switch (activation) {
-    case Activation::kNone:
-      return reference::Scale(x, 1, y, n);
-    case Activation::kRelu:
-      return reference::Relu(x, y, n);
-    case Activation::kTanh:
-      return reference::Tanh(x, y, n);
-    case Activation::kSigmoid:
-      return reference::Sigmoid(x, y, n);
-    case Activation::kGelu:
-      return reference::Gelu(x, y, n);
-  }
-}
-
-void ActivateGrad(Activation activation, const double* y, const double* dy,
-                  double* dx, int64_t n) {
-  switch (activation) {
-    case Activation::kNone:
-      return reference::Scale(dy, 1, dx, n);
-    case Activation::kRelu:
-      return reference::ReluGrad(y, dy, dx, n);
-    case Activation::kTanh:
-      return reference::TanhGrad(y, dy, dx, n);
-    case Activation::kSigmoid:
-      return reference::SigmoidGrad(y, dy, dx, n);
-    case Activation::kGelu:
-      return reference::GeluGrad(y, dy, dx, n);
-  }
-}
-
 // One node: operands in, results out.
 struct Step {
   const Node& node;
@@ -95,7 +64,7 @@ void Step::MatMul() const {
   size_t next = 2;
   if (attrs.bias) reference::AddBias(y(), in[next++], y(), m, n);
   if (attrs.accumulate) reference::Add(in[next++], y(), y(), m * n);
-  Activate(attrs.activation, y(), y(), m * n);
+  reference::Activate(attrs.activation, y(), y(), m * n);
 }
 
 void Step::BlockMatMul() const {
@@ -153,7 +122,7 @@ void Step::SparseMatMul() const {
   reference::ToDense(in[0], x.data(), m, k, Cols(in_type(0)));
   reference::MatMul(x.data(), in[1], y(), m, n, k, false, false);
   if (attrs.bias) reference::AddBias(y(), in[2], y(), m, n);
-  Activate(attrs.activation, y(), y(), m * n);
+  reference::Activate(attrs.activation, y(), y(), m * n);
 }
 
 void Step::SparseOuter() const {
@@ -216,7 +185,7 @@ void Step::LossGrad() const {
 
 void Step::ActivationGrad() const {
   const auto& attrs = node.as<ActivationGradAttrs>();
-  ActivateGrad(attrs.activation, in[0], in[1], y(), n());
+  reference::ActivateGrad(attrs.activation, in[0], in[1], y(), n());
   if (attrs.bias != BiasGrad::kNone) {
     SumBias(attrs.bias, y(), Rows(in_type(0)), in.size() > 2 ? in[2] : nullptr,
             out[1]);
@@ -270,12 +239,13 @@ void Step::Run() const {
     case OpKind::kTanh:
     case OpKind::kSigmoid:
     case OpKind::kGelu:
-      return Activate(ActivationOf(node.kind), in[0], y(), n());
+      return reference::Activate(ActivationOf(node.kind), in[0], y(), n());
     case OpKind::kReluGrad:
     case OpKind::kTanhGrad:
     case OpKind::kSigmoidGrad:
     case OpKind::kGeluGrad:
-      return ActivateGrad(ActivationOfGrad(node.kind), in[0], in[1], y(), n());
+      return reference::ActivateGrad(ActivationOfGrad(node.kind), in[0], in[1],
+                                     y(), n());
     case OpKind::kSoftmax:
       return reference::Softmax(in[0], y(), Rows(in_type(0)), Cols(in_type(0)));
     case OpKind::kSoftmaxGrad:

@@ -8,11 +8,11 @@
 #include <string>
 #include <variant>
 
+#include "kernels/activation.h"
 #include "runtime/base/types.h"
 
 namespace onestep {
 
-enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
 enum class Loss : uint8_t { kSoftmaxXent, kMse };
 // What a fused op does with the bias gradient of the gradient it makes.
 enum class BiasGrad : uint8_t { kNone, kGrad, kUpdate };

@@ -53,23 +53,14 @@ std::optional<OpKind> FindOp(absl::string_view name) {
 }
 
 Activation ActivationOf(OpKind kind) {
-  switch (kind) {
-    case OpKind::kRelu:
-      return Activation::kRelu;
-    case OpKind::kTanh:
-      return Activation::kTanh;
-    case OpKind::kSigmoid:
-      return Activation::kSigmoid;
-    case OpKind::kGelu:
-      return Activation::kGelu;
-    default:
-      return Activation::kNone;
+  for (Activation a : kAllActivations) {
+    if (ActivationOp(a) == kind) return a;
   }
+  return Activation::kNone;
 }
 
 Activation ActivationOfGrad(OpKind kind) {
-  for (Activation a : {Activation::kRelu, Activation::kTanh,
-                       Activation::kSigmoid, Activation::kGelu}) {
+  for (Activation a : kAllActivations) {
     if (ActivationGradOp(a) == kind) return a;
   }
   return Activation::kNone;
@@ -77,51 +68,28 @@ Activation ActivationOfGrad(OpKind kind) {
 
 OpKind ActivationOp(Activation activation) {
   switch (activation) {
-    case Activation::kRelu:
-      return OpKind::kRelu;
-    case Activation::kTanh:
-      return OpKind::kTanh;
-    case Activation::kSigmoid:
-      return OpKind::kSigmoid;
-    case Activation::kGelu:
-      return OpKind::kGelu;
     case Activation::kNone:
       break;
+#define ACTIVATION(Kind, ...) \
+  case Activation::k##Kind:   \
+    return OpKind::k##Kind;
+#include "kernels/activations.def"
+#undef ACTIVATION
   }
   CHECK(false);
 }
 
 OpKind ActivationGradOp(Activation activation) {
   switch (activation) {
-    case Activation::kRelu:
-      return OpKind::kReluGrad;
-    case Activation::kTanh:
-      return OpKind::kTanhGrad;
-    case Activation::kSigmoid:
-      return OpKind::kSigmoidGrad;
-    case Activation::kGelu:
-      return OpKind::kGeluGrad;
     case Activation::kNone:
       break;
+#define ACTIVATION(Kind, ...) \
+  case Activation::k##Kind:   \
+    return OpKind::k##Kind##Grad;
+#include "kernels/activations.def"
+#undef ACTIVATION
   }
   CHECK(false);
-}
-
-bool ActivationGradReadsOperand(Activation activation) {
-  return activation == Activation::kGelu;
-}
-
-const char* ToString(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return "none";
-    case Activation::kRelu:
-    case Activation::kTanh:
-    case Activation::kSigmoid:
-    case Activation::kGelu:
-      return GetOpDef(ActivationOp(activation)).name;
-  }
-  return "?";
 }
 
 const char* ToString(Loss loss) {

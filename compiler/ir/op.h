@@ -91,10 +91,7 @@ Activation ActivationOf(OpKind kind);
 Activation ActivationOfGrad(OpKind kind);
 OpKind ActivationOp(Activation activation);
 OpKind ActivationGradOp(Activation activation);
-// The gradient reads the activation's operand (gelu), not its result.
-bool ActivationGradReadsOperand(Activation activation);
 
-const char* ToString(Activation);
 const char* ToString(Loss);
 const char* ToString(BiasGrad);
 

@@ -42,38 +42,6 @@ double DecayFlops(const Node& node, float weight_decay) {
   return weight_decay != 0 || operands > node.def().min_operands ? 2 : 0;
 }
 
-double ActivationFlops(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return 0;
-    case Activation::kRelu:
-      return 1;
-    case Activation::kTanh:
-      return 1;
-    case Activation::kSigmoid:  // 1 / (1 + exp(-x))
-      return 4;
-    case Activation::kGelu:  // x (1 + erf(x / sqrt 2)) / 2
-      return 5;
-  }
-  return 0;
-}
-
-double ActivationGradFlops(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return 0;
-    case Activation::kRelu:
-      return 1;
-    case Activation::kTanh:  // dy (1 - y y)
-      return 3;
-    case Activation::kSigmoid:  // dy y (1 - y)
-      return 3;
-    case Activation::kGelu:  // dy (Phi(x) + x phi(x)): 4, 4 and 3
-      return 11;
-  }
-  return 0;
-}
-
 // Max, subtract, exp, sum, divide.
 constexpr double kSoftmaxFlops = 5;
 

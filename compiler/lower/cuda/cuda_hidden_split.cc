@@ -84,14 +84,17 @@ class Matcher {
     }
     w2_ = logits_->operands[1];
     hidden_ = logits_->operands[0].node;
-    if (hidden_->kind == OpKind::kGelu) return No("activation gelu");
+    if (ActivationOf(hidden_->kind) != Activation::kNone) {
+      return No(absl::StrCat("activation ", hidden_->def().name));
+    }
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
     // Its gradient must be of the result, which is kept.
-    if (activation_ == Activation::kNone || activation_ == Activation::kGelu) {
+    if (activation_ == Activation::kNone ||
+        ActivationGradReadsOperand(activation_)) {
       return No(absl::StrCat("activation ", ToString(activation_)));
     }
-    match_.shape.act = ActOf(activation_);
+    match_.shape.act = activation_;
     plain.activation = activation_;
     if (!IsMatMul(hidden_, plain)) return No("the hidden layer has no bias");
     w1_ = hidden_->operands[1], b1_ = hidden_->operands[2];

@@ -255,7 +255,7 @@ class KernelMaker {
     params.k = InType(0).dims[attrs.trans_a ? 0 : 1];
     params.trans_a = attrs.trans_a;
     params.trans_b = attrs.trans_b;
-    params.act = ActOf(attrs.activation);
+    params.act = attrs.activation;
     const Place third = OptionalIn(2);
     return Plain([=, a = In(0), b = In(1), y = Out(),
                   bias = attrs.bias ? third : Place(),
@@ -275,19 +275,18 @@ class KernelMaker {
     const int64_t n = this->n();
     if (node_.kind != OpKind::kActivationGrad) {
       if (ActivationOf(node_.kind) != Activation::kNone) {
-        return Plain([=, act = ActOf(ActivationOf(node_.kind))](At at) {
+        return Plain([=, act = ActivationOf(node_.kind)](At at) {
           return cuda::Activate(act, F32(at, y), F32(at, to), n);
         });
       }
-      return Plain([=, act = ActOf(ActivationOfGrad(node_.kind)),
-                    dy = In(1)](At at) {
+      return Plain([=, act = ActivationOfGrad(node_.kind), dy = In(1)](At at) {
         return cuda::ActivateGrad(act, F32(at, y), F32(at, dy), F32(at, to), n);
       });
     }
     const ActivationGradAttrs& attrs = node_.as<ActivationGradAttrs>();
     const int64_t rows = Rows(node_.types[0]), cols = Cols(node_.types[0]);
     const bool sums = attrs.bias != BiasGrad::kNone;
-    return {[=, act = ActOf(attrs.activation), dy = In(1),
+    return {[=, act = attrs.activation, dy = In(1),
              b = attrs.bias == BiasGrad::kUpdate ? In(2) : Place(),
              db = sums ? Out(1) : Place()](At at, void* workspace) {
               return cuda::ActivationGrad(act, F32(at, y), F32(at, dy),
@@ -435,22 +434,6 @@ class KernelMaker {
 
 }  // namespace
 
-cuda::Act ActOf(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return cuda::Act::kNone;
-    case Activation::kRelu:
-      return cuda::Act::kRelu;
-    case Activation::kTanh:
-      return cuda::Act::kTanh;
-    case Activation::kSigmoid:
-      return cuda::Act::kSigmoid;
-    case Activation::kGelu:
-      return cuda::Act::kGelu;
-  }
-  CHECK(false);
-}
-
 absl::StatusOr<CudaKernel> MakeCudaKernel(const MemoryPlan& plan, Node& node) {
   ASSIGN_OR_RETURN(CudaKernel kernel, KernelMaker(plan, node).Make());
   const int64_t models = node.types[0].models;
@@ -477,7 +460,7 @@ CudaKernel CopyKernel(int from, int to, int64_t bytes) {
 }
 
 CudaKernel ActivateKernel(Activation activation, int slot, int64_t n) {
-  return {[=, act = ActOf(activation)](At at, void*) {
+  return {[=, act = activation](At at, void*) {
             float* const y = static_cast<float*>(at.at(slot));
             return cuda::Activate(act, y, y, n);
           },

@@ -14,15 +14,11 @@
 
 namespace onestep {
 
-cuda::Act ActOf(Activation activation);
-
 // A kernel of ours for slots of memory.
 struct CudaKernel {
   std::function<Launch(const CudaBindings&, void* workspace)> launch;
   int64_t workspace_bytes = 0;  // of its own, zeroed once
 };
-
-cuda::Act ActOf(Activation activation);
 
 // The kernel (kernels/cuda) for the node; Unimplemented, naming the op, when
 // there is none. Matmuls too.

@@ -23,12 +23,6 @@ inline constexpr double kGrainFlops = 262144;
 
 inline constexpr int64_t kLineFloats = 16;  // of a cache line
 
-inline cpu::Act ActOf(Activation activation) {
-  static_assert(static_cast<int>(cpu::Act::kGelu) ==
-                static_cast<int>(Activation::kGelu));
-  return static_cast<cpu::Act>(activation);
-}
-
 inline int64_t RowGrain(int64_t cols) {
   return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, cols));
 }

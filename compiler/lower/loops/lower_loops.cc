@@ -88,7 +88,7 @@ class Lowering : public LoopLowering {
       case OpKind::kTanh:
       case OpKind::kSigmoid:
       case OpKind::kGelu:
-        return Elementwise([act = ActOf(ActivationOf(node_.kind)), x = In(0),
+        return Elementwise([act = ActivationOf(node_.kind), x = In(0),
                             y = Out()](int64_t b, int64_t n) {
           cpu::ActivationForward(act, *x + b, *y + b, n);
         });
@@ -96,9 +96,8 @@ class Lowering : public LoopLowering {
       case OpKind::kTanhGrad:
       case OpKind::kSigmoidGrad:
       case OpKind::kGeluGrad:
-        return Elementwise([act = ActOf(ActivationOfGrad(node_.kind)),
-                            y = In(0), dy = In(1),
-                            dx = Out()](int64_t b, int64_t n) {
+        return Elementwise([act = ActivationOfGrad(node_.kind), y = In(0),
+                            dy = In(1), dx = Out()](int64_t b, int64_t n) {
           cpu::ActivationBackward(act, *y + b, *dy + b, *dx + b, n);
         });
       case OpKind::kActivationGrad:
@@ -227,7 +226,7 @@ class Lowering : public LoopLowering {
     args.a_col = attrs.trans_a ? a_dims[1] : 1;
     args.ldb = args.ldc = args.n;
     args.accumulate = attrs.accumulate;
-    args.act = ActOf(attrs.activation);
+    args.act = attrs.activation;
     if (attrs.trans_b) {
       context_.chain.RequestScratch(args.k * args.n * sizeof(float));
     }
@@ -290,8 +289,8 @@ class Lowering : public LoopLowering {
     const ActivationGradAttrs& attrs = node_.as<ActivationGradAttrs>();
     const TensorType& type = out_[0];
     const bool update = attrs.bias == BiasGrad::kUpdate;
-    return ByCols(type, [act = ActOf(attrs.activation), update, y = In(0),
-                         dy = In(1), dx = Out(), b = update ? In(2) : nullptr,
+    return ByCols(type, [act = attrs.activation, update, y = In(0), dy = In(1),
+                         dx = Out(), b = update ? In(2) : nullptr,
                          db = attrs.bias == BiasGrad::kNone ? nullptr : Out(1),
                          rows = Rows(type),
                          cols = Cols(type)](int64_t begin, int64_t end) {
@@ -418,7 +417,7 @@ class Lowering : public LoopLowering {
     cpu::SparseMatMulArgs args = {};
     args.k = Rows(in_[1]);
     args.ldw = args.ldy = cols;
-    args.act = ActOf(attrs.activation);
+    args.act = attrs.activation;
     const auto run = [args, rows, cols, x = In<int32_t>(0), w = In(1),
                       bias = attrs.bias ? In(2) : nullptr, y = Out(),
                       next = NextOf(context_)](int64_t row, int64_t row_end,

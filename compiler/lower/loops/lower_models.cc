@@ -130,7 +130,7 @@ class ModelsLowering : public LoopLowering {
     args.a_row = attrs.trans_a ? 1 : a_dims[1];
     args.a_col = attrs.trans_a ? a_dims[1] : 1;
     args.accumulate = attrs.accumulate;
-    args.act = ActOf(attrs.activation);
+    args.act = attrs.activation;
     const bool packs = attrs.trans_b && cpu::ModelsShareVector(args.models);
     const bool strided = attrs.trans_b && !packs;
     args.b_row = strided ? 1 : args.n;

@@ -6,22 +6,6 @@
 namespace onestep {
 namespace {
 
-OnednnEltwise EltwiseOf(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return OnednnEltwise::kRelu;
-    case Activation::kTanh:
-      return OnednnEltwise::kTanh;
-    case Activation::kSigmoid:
-      return OnednnEltwise::kLogistic;
-    case Activation::kGelu:
-      return OnednnEltwise::kGelu;
-    case Activation::kNone:
-      break;
-  }
-  CHECK(false);
-}
-
 class OnednnLowering {
  public:
   OnednnLowering(const LowerContext& context, Node& node)
@@ -64,8 +48,7 @@ class OnednnLowering {
       case OpKind::kCast:
         return onednn.MakeReorder(In(0), Out());
       case OpKind::kScale:
-        return onednn.MakeEltwise(OnednnEltwise::kLinear,
-                                  node_.as<ScaleAttrs>().alpha, In(0), Out());
+        return onednn.MakeScale(node_.as<ScaleAttrs>().alpha, In(0), Out());
       case OpKind::kMulScalar:
         return onednn.MakeBinary(OnednnBinary::kMul, In(0), In(1), Out(),
                                  node_.as<ScaleAttrs>().alpha, false);
@@ -90,15 +73,14 @@ class OnednnLowering {
       case OpKind::kTanh:
       case OpKind::kSigmoid:
       case OpKind::kGelu:
-        return onednn.MakeEltwise(EltwiseOf(ActivationOf(node_.kind)), 0, In(0),
-                                  Out());
+        return onednn.MakeActivation(ActivationOf(node_.kind), In(0), Out());
       case OpKind::kReluGrad:
       case OpKind::kTanhGrad:
       case OpKind::kSigmoidGrad:
       case OpKind::kGeluGrad:
         if (SameSlot(In(0), Out())) return None();
-        return onednn.MakeEltwiseGrad(EltwiseOf(ActivationOfGrad(node_.kind)),
-                                      In(0), In(1), Out());
+        return onednn.MakeActivationGrad(ActivationOfGrad(node_.kind), In(0),
+                                         In(1), Out());
       case OpKind::kSoftmax:
         return onednn.MakeSoftmax(In(0), Out());
       case OpKind::kSoftmaxGrad:
@@ -162,9 +144,7 @@ class OnednnLowering {
     args.c = Out();
     if (attrs.bias) args.bias = In(2);
     args.accumulate = attrs.accumulate;
-    if (attrs.activation != Activation::kNone) {
-      args.activation = EltwiseOf(attrs.activation);
-    }
+    args.activation = attrs.activation;
     return context_.onednn->MakeMatMul(args);
   }
 
