@@ -86,19 +86,20 @@ void BM_MatMul(State& state) {
   const bool gradient = state.range(3) != 0;
   const Floats a = Values(m * k), b = Values(k * n), bias = Values(n);
   Floats c(static_cast<size_t>(m * n));
-  const MatMulArgs args = {.a = a.data(),
-                           .a_row = gradient ? 1 : k,
-                           .a_col = gradient ? m : 1,
-                           .b = b.data(),
-                           .ldb = n,
-                           .c = c.data(),
-                           .ldc = n,
-                           .m = m,
-                           .n = n,
-                           .k = k,
-                           .bias = gradient ? nullptr : bias.data(),
-                           .accumulate = gradient,
-                           .act = gradient ? Act::kNone : Act::kRelu};
+  const MatMulArgs args = {
+      .a = a.data(),
+      .a_row = gradient ? 1 : k,
+      .a_col = gradient ? m : 1,
+      .b = b.data(),
+      .ldb = n,
+      .c = c.data(),
+      .ldc = n,
+      .m = m,
+      .n = n,
+      .k = k,
+      .bias = gradient ? nullptr : bias.data(),
+      .accumulate = gradient,
+      .act = gradient ? Activation::kNone : Activation::kRelu};
   for (auto _ : state) MatMul(args, 0, m);
   const double flops =
       2.0 * static_cast<double>(m * n * k * state.iterations());
@@ -150,28 +151,30 @@ void BM_ActivationForward(State& state) {
   const Floats x = Values(kBatch * kHidden);
   Floats y(x.size());
   for (auto _ : state) {
-    ActivationForward(static_cast<Act>(state.range(0)), x.data(), y.data(),
-                      kBatch * kHidden);
+    ActivationForward(static_cast<Activation>(state.range(0)), x.data(),
+                      y.data(), kBatch * kHidden);
   }
   CountBytes(state, 8 * kBatch * kHidden);
 }
 BENCHMARK(BM_ActivationForward)
     ->ArgName("act")
-    ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
+    ->DenseRange(static_cast<int>(Activation::kRelu),
+                 static_cast<int>(Activation::kGelu));
 
 void BM_ActivationGradBias(State& state) {
   const Floats y = Values(kBatch * kHidden), dy = y;
   Floats dx(y.size()), db(kHidden);
   for (auto _ : state) {
-    ActivationGradBias(static_cast<Act>(state.range(0)), y.data(), dy.data(),
-                       dx.data(), db.data(), false, kBatch, kHidden, 0,
-                       kHidden);
+    ActivationGradBias(static_cast<Activation>(state.range(0)), y.data(),
+                       dy.data(), dx.data(), db.data(), false, kBatch, kHidden,
+                       0, kHidden);
   }
   CountBytes(state, 12 * kBatch * kHidden);
 }
 BENCHMARK(BM_ActivationGradBias)
     ->ArgName("act")
-    ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
+    ->DenseRange(static_cast<int>(Activation::kRelu),
+                 static_cast<int>(Activation::kGelu));
 
 void BM_Softmax(State& state) {
   const int64_t cols = state.range(0);
@@ -265,7 +268,7 @@ void BM_Sparse(State& state) {
                     .n = n,
                     .k = kInputs,
                     .bias = bias.data(),
-                    .act = Act::kRelu},
+                    .act = Activation::kRelu},
                    0, kBatch);
     }
   }

@@ -10,11 +10,10 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/launch.h"
 
 namespace onestep::cuda {
-
-enum class Act : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
 
 // An operand of a launch over models: who sets its grid.z to their number has
 // block z compute with what lies z * stride_bytes after `first`. Stride 0: all
@@ -76,16 +75,16 @@ Launch Add(In a, In b, Out y, int64_t n);
 Launch Mul(In a, In b, Out y, int64_t n);
 Launch AddBias(In x, In b, Out y, int64_t rows, int64_t cols);
 Launch BroadcastRows(In x, Out y, int64_t rows, int64_t cols);
-Launch Activate(Act act, In x, Out y, int64_t n);
-// (y, dy) -> dx; gelu: (x, dy)
-Launch ActivateGrad(Act act, In y, In dy, Out dx, int64_t n);
+Launch Activate(Activation act, In x, Out y, int64_t n);
+// (y or x, as the gradient reads, dy) -> dx
+Launch ActivateGrad(Activation act, In y, In dy, Out dx, int64_t n);
 // y[cols] = sum over the rows of x. Workspace: of column sums.
 Launch ReduceRows(In x, Out y, int64_t rows, int64_t cols, void* workspace);
 // As op activation_grad: dx, and where db is not null db = sum dx over the
 // rows, plus b where b is not null (db may be b). Workspace: of column sums;
 // none is needed where db is null.
-Launch ActivationGrad(Act act, In y, In dy, In b, Out dx, Out db, int64_t rows,
-                      int64_t cols, void* workspace);
+Launch ActivationGrad(Activation act, In y, In dy, In b, Out dx, Out db,
+                      int64_t rows, int64_t cols, void* workspace);
 
 // ---- losses (loss.cu) ------------------------------------------------------
 Launch Softmax(In x, Out y, int64_t rows, int64_t cols);
@@ -147,7 +146,7 @@ struct MatMulParams {
   Out y;
   int64_t m, n, k;
   bool trans_a, trans_b;
-  Act act = Act::kNone;
+  Activation act = Activation::kNone;
 };
 Launch MatMul(const MatMulParams& params);
 

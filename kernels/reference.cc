@@ -15,6 +15,33 @@ double NormalPdf(double x) {
   return std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
 }
 
+double Activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+#define ACTIVATION(Kind, text, saved, flops, grad_flops, f, gradient) \
+  case Activation::k##Kind:                                           \
+    return f;
+#include "kernels/activations.def"
+#undef ACTIVATION
+  }
+  return x;
+}
+
+double ActivatedGrad(Activation activation, double saved, double dy) {
+  [[maybe_unused]] const double x = saved, y = saved;
+  switch (activation) {
+    case Activation::kNone:
+      return dy;
+#define ACTIVATION(Kind, text, saves, flops, grad_flops, f, gradient) \
+  case Activation::k##Kind:                                           \
+    return gradient;
+#include "kernels/activations.def"
+#undef ACTIVATION
+  }
+  return dy;
+}
+
 int64_t Int(double label) { return static_cast<int64_t>(label); }
 
 // Of element i of z: its place in weights and labels, and what they hold.
@@ -118,38 +145,14 @@ void BroadcastRows(const double* x, double* y, int64_t rows, int64_t cols) {
   }
 }
 
-// Not max(x, 0), which would turn a NaN into 0.
-void Relu(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];
+void Activate(Activation activation, const double* x, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = Activated(activation, x[i]);
 }
 
-void Tanh(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
-}
-
-void Sigmoid(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = 1 / (1 + std::exp(-x[i]));
-}
-
-void Gelu(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * NormalCdf(x[i]);
-}
-
-void ReluGrad(const double* y, const double* dy, double* dx, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-
-void TanhGrad(const double* y, const double* dy, double* dx, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
-}
-
-void SigmoidGrad(const double* y, const double* dy, double* dx, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * y[i] * (1 - y[i]);
-}
-
-void GeluGrad(const double* x, const double* dy, double* dx, int64_t n) {
+void ActivateGrad(Activation activation, const double* saved, const double* dy,
+                  double* dx, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    dx[i] = dy[i] * (NormalCdf(x[i]) + x[i] * NormalPdf(x[i]));
+    dx[i] = ActivatedGrad(activation, saved[i], dy[i]);
   }
 }
 

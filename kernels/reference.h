@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
+
 namespace onestep::reference {
 
 // y[B,C] = table[indices[r], c]
@@ -34,15 +36,12 @@ void AddBias(const double* x, const double* b, double* y, int64_t rows,
 void ReduceRows(const double* x, double* y, int64_t rows, int64_t cols);
 void BroadcastRows(const double* x, double* y, int64_t rows, int64_t cols);
 
-void Relu(const double* x, double* y, int64_t n);
-void Tanh(const double* x, double* y, int64_t n);
-void Sigmoid(const double* x, double* y, int64_t n);
-void Gelu(const double* x, double* y, int64_t n);
-// y is the result of the activation, for gelu x its operand.
-void ReluGrad(const double* y, const double* dy, double* dx, int64_t n);
-void TanhGrad(const double* y, const double* dy, double* dx, int64_t n);
-void SigmoidGrad(const double* y, const double* dy, double* dx, int64_t n);
-void GeluGrad(const double* x, const double* dy, double* dx, int64_t n);
+// y = f(x)
+void Activate(Activation activation, const double* x, double* y, int64_t n);
+// `saved` is the result of the activation or, where the gradient reads that,
+// its operand.
+void ActivateGrad(Activation activation, const double* saved, const double* dy,
+                  double* dx, int64_t n);
 
 void Softmax(const double* x, double* y, int64_t rows, int64_t cols);
 void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,

@@ -20,37 +20,6 @@ int64_t Cols(const TensorType& type) {
   return type.rank() == 2 ? type.dims[1] : 1;
 }
 
-void Activate(Activation activation, const double* x, double* y, int64_t n) {
-  switch (activation) {
-    case Activation::kNone:
-      return reference::Scale(x, 1, y, n);
-    case Activation::kRelu:
-      return reference::Relu(x, y, n);
-    case Activation::kTanh:
-      return reference::Tanh(x, y, n);
-    case Activation::kSigmoid:
-      return reference::Sigmoid(x, y, n);
-    case Activation::kGelu:
-      return reference::Gelu(x, y, n);
-  }
-}
-
-void ActivateGrad(Activation activation, const double* y, const double* dy,
-                  double* dx, int64_t n) {
-  switch (activation) {
-    case Activation::kNone:
-      return reference::Scale(dy, 1, dx, n);
-    case Activation::kRelu:
-      return reference::ReluGrad(y, dy, dx, n);
-    case Activation::kTanh:
-      return reference::TanhGrad(y, dy, dx, n);
-    case Activation::kSigmoid:
-      return reference::SigmoidGrad(y, dy, dx, n);
-    case Activation::kGelu:
-      return reference::GeluGrad(y, dy, dx, n);
-  }
-}
-
 // One node: operands in, results out.
 struct Step {
   const Node& node;
@@ -165,7 +134,8 @@ void EvalBroadcastRows(const Step& s) {
 // ---- activations ------------------------------------------------------------
 
 void EvalActivation(const Step& s) {
-  Activate(s.attrs<ActivationAttrs>().activation, s.in[0], s.y(), s.n());
+  reference::Activate(s.attrs<ActivationAttrs>().activation, s.in[0], s.y(),
+                      s.n());
 }
 
 // db = column sums of dx, or b + db.
@@ -180,7 +150,8 @@ void SumBias(BiasGrad bias, const double* dx, int64_t rows, const double* b,
 
 void EvalActivationGrad(const Step& s) {
   const ActivationGradOp op(s.node);
-  ActivateGrad(op.attrs.activation, s.At(op.saved), s.At(op.dy), s.y(), s.n());
+  reference::ActivateGrad(op.attrs.activation, s.At(op.saved), s.At(op.dy),
+                          s.y(), s.n());
   if (op.attrs.bias != BiasGrad::kNone) {
     SumBias(op.attrs.bias, s.y(), Rows(s.out_type()), s.At(op.bias),
             s.out[ActivationGradOp::kBiasGrad]);
@@ -195,7 +166,7 @@ void EvalMatMul(const Step& s) {
                     op.attrs.trans_b);
   if (op.bias) reference::AddBias(s.y(), s.in[2], s.y(), op.m, op.n);
   if (op.c) reference::Add(s.in[2], s.y(), s.y(), op.m * op.n);
-  Activate(op.attrs.activation, s.y(), s.y(), op.m * op.n);
+  reference::Activate(op.attrs.activation, s.y(), s.y(), op.m * op.n);
 }
 
 void EvalBlockMatMul(const Step& s) {
@@ -225,7 +196,7 @@ void EvalSparseMatMul(const Step& s) {
   reference::ToDense(s.in[0], x.data(), m, k, Cols(op.x.type()));
   reference::MatMul(x.data(), s.in[1], s.y(), m, n, k, false, false);
   if (op.bias) reference::AddBias(s.y(), s.in[2], s.y(), m, n);
-  Activate(op.attrs.activation, s.y(), s.y(), m * n);
+  reference::Activate(op.attrs.activation, s.y(), s.y(), m * n);
 }
 
 void EvalSparseOuter(const Step& s) {

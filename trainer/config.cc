@@ -80,12 +80,12 @@ const std::vector<Named<Subset>>& Names() {
 
 template <>
 const std::vector<Named<Activation>>& Names() {
-  static const std::vector<Named<Activation>> names = {
-      {"relu", Activation::kRelu},
-      {"tanh", Activation::kTanh},
-      {"sigmoid", Activation::kSigmoid},
-      {"gelu", Activation::kGelu}};
-  return names;
+  static const auto* const names = [] {
+    auto* all = new std::vector<Named<Activation>>;
+    for (Activation a : kAllActivations) all->push_back({ToString(a), a});
+    return all;
+  }();
+  return *names;
 }
 
 template <>

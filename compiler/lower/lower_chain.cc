@@ -151,9 +151,8 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
   const MemoryPlan plan = PlanMemory(graph);
   ASSIGN_OR_RETURN(std::unique_ptr<Chain> chain,
                    Chain::Create(plan.slots, plan.arena_bytes));
-  ASSIGN_OR_RETURN(std::shared_ptr<Onednn> onednn,
-                   Onednn::Create(chain.get(), threads));
-  const LowerContext context = {graph, plan, *chain, onednn.get(), threads};
+  ASSIGN_OR_RETURN(Onednn onednn, Onednn::Create(chain.get(), threads));
+  const LowerContext context = {graph, plan, *chain, &onednn, threads};
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     if (node->kind == OpKind::kExchange) {

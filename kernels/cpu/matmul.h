@@ -20,8 +20,8 @@ struct MatMulArgs {
   int64_t m, n, k;
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
-  Act act = Act::kNone;             // REQUIRES: none with accumulate
-  RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
+  Activation act = Activation::kNone;  // REQUIRES: none with accumulate
+  RowPrefetch* prefetch = nullptr;     // what to ask for meanwhile
 };
 
 // Values of k that are summed in registers before they are added to c.

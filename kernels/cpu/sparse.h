@@ -42,7 +42,7 @@ struct SparseMatMulArgs {
   int64_t ldy;
   int64_t n, k;
   const float* bias = nullptr;  // [n] or null
-  Act act = Act::kNone;
+  Activation act = Activation::kNone;
   RowPrefetch* prefetch = nullptr;  // what to ask for meanwhile
 };
 

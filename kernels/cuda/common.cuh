@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel families share: how threads are laid over elements and over
-// rows, sums in a fixed order, activations. A kernel has the name of its
+// rows, and sums in a fixed order. A kernel has the name of its
 // launcher, of which it is an overload that takes one struct. The .cuh of a
 // family is included by its .cu only.
 #ifndef ONESTEP_KERNELS_CUDA_COMMON_CUH_
@@ -297,46 +297,6 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
         return dev::LoadL2(partial + p * cols + col);
       },
       [](int64_t, int64_t, float x) { return x; }, done);
-}
-
-// ---- activations -----------------------------------------------------------
-ONESTEP_DEVICE float NormalCdf(float x) {
-  return 0.5f + 0.5f * dev::Erf(x * 0.70710678f);
-}
-
-ONESTEP_DEVICE float Forward(Act act, float x) {
-  switch (act) {
-    case Act::kNone:
-      return x;
-    case Act::kRelu:  // a NaN stays one
-      return x < 0 ? 0 : x;
-    case Act::kTanh:
-      return dev::Tanh(x);
-    case Act::kSigmoid:
-      return 1 / (1 + dev::Exp(-x));
-    case Act::kGelu:
-      return x * NormalCdf(x);
-  }
-  return x;
-}
-
-// y is the activation's result, for gelu its operand.
-ONESTEP_DEVICE float Backward(Act act, float y, float dy) {
-  switch (act) {
-    case Act::kNone:
-      return dy;
-    case Act::kRelu:
-      return y > 0 ? dy : 0;
-    case Act::kTanh:
-      return dy * (1 - y * y);
-    case Act::kSigmoid:
-      return dy * y * (1 - y);
-    case Act::kGelu: {
-      const float pdf = 0.39894228f * dev::Exp(-0.5f * y * y);
-      return dy * dev::Fma(y, pdf, NormalCdf(y));
-    }
-  }
-  return dy;
 }
 
 }  // namespace onestep::cuda

@@ -6,6 +6,7 @@
 #ifndef ONESTEP_KERNELS_CUDA_ELEMENTWISE_CUH_
 #define ONESTEP_KERNELS_CUDA_ELEMENTWISE_CUH_
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
 
 namespace onestep::cuda {
@@ -59,7 +60,7 @@ void Mul(BinaryArgs args) {
 }
 
 struct ActivateArgs {
-  Act act;
+  Activation act;
   In x, dy;  // dy: ActivateGrad only
   Out y;
   int64_t n;
@@ -69,7 +70,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void Activate(ActivateArgs args) {
   Begin();
-  const Act act = args.act;
+  const Activation act = args.act;
   Map<kWidth>(
       args.y, args.n, [=](float x) { return Forward(act, x); }, args.x);
 }
@@ -78,7 +79,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void ActivateGrad(ActivateArgs args) {
   Begin();
-  const Act act = args.act;
+  const Activation act = args.act;
   Map<kWidth>(
       args.y, args.n, [=](float y, float dy) { return Backward(act, y, dy); },
       args.x, args.dy);
@@ -115,11 +116,11 @@ void BroadcastRows(RowsArgs args) {
 
 // Block (tile, part): columns [32 tile, 32 tile + 32) of one part of the rows.
 struct ColumnSumArgs {
-  Act act;   // ActivationGrad only, as are y, dx and b
-  In y, dy;  // dy: what is summed
-  Out dx;    // [rows,cols]
-  In b;      // [cols] or null
-  Out db;    // [cols]
+  Activation act;  // ActivationGrad only, as are y, dx and b
+  In y, dy;        // dy: what is summed
+  Out dx;          // [rows,cols]
+  In b;            // [cols] or null
+  Out db;          // [cols]
   int64_t rows;
   uint32_t log2_lanes;
   PartSums sums;

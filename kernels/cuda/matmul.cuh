@@ -6,6 +6,7 @@
 #ifndef ONESTEP_KERNELS_CUDA_MATMUL_CUH_
 #define ONESTEP_KERNELS_CUDA_MATMUL_CUH_
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
 
 namespace onestep::cuda {

@@ -211,41 +211,41 @@ TEST(ReferenceMatMulTest, AllFourTranspositionsGiveTheSameProduct) {
 TEST(ReferenceActivationTest, HasTheKnownValuesAtOne) {
   const double x = 1;
   double y = 0;
-  Relu(&x, &y, 1);
+  Activate(Activation::kRelu, &x, &y, 1);
   EXPECT_EQ(y, 1);
-  Tanh(&x, &y, 1);
+  Activate(Activation::kTanh, &x, &y, 1);
   EXPECT_NEAR(y, 0.76159415595576489, kRounding);
-  Sigmoid(&x, &y, 1);
+  Activate(Activation::kSigmoid, &x, &y, 1);
   EXPECT_NEAR(y, 0.73105857863000487, kRounding);
-  Gelu(&x, &y, 1);
+  Activate(Activation::kGelu, &x, &y, 1);
   EXPECT_NEAR(y, 0.84134474606854293, kRounding);
 }
 
 TEST(ReferenceActivationTest, StaysFiniteFarOut) {
   const Tensor x = {-1e4, 1e4};
   Tensor y(2);
-  Sigmoid(x.data(), y.data(), 2);
+  Activate(Activation::kSigmoid, x.data(), y.data(), 2);
   EXPECT_THAT(y, ElementsAre(0, 1));
-  Tanh(x.data(), y.data(), 2);
+  Activate(Activation::kTanh, x.data(), y.data(), 2);
   EXPECT_THAT(y, ElementsAre(-1, 1));
-  Gelu(x.data(), y.data(), 2);
+  Activate(Activation::kGelu, x.data(), y.data(), 2);
   EXPECT_THAT(y, ElementsAre(0, 1e4));
 }
 
 TEST(ReferenceActivationTest, GeluKeepsItsLeftTail) {
   const double x = -10;
   double y = 0;
-  Gelu(&x, &y, 1);
+  Activate(Activation::kGelu, &x, &y, 1);
   EXPECT_NEAR(y, -7.6198530241605e-23, 1e-35);
 }
 
 TEST(ReferenceActivationTest, ReluPassesNanOnAndHasNoSlopeAtZero) {
   double y = 0;
-  Relu(&kNan, &y, 1);
+  Activate(Activation::kRelu, &kNan, &y, 1);
   EXPECT_TRUE(std::isnan(y));
   const double zero = 0, dy = 1;
   double dx = -1;
-  ReluGrad(&zero, &dy, &dx, 1);
+  ActivateGrad(Activation::kRelu, &zero, &dy, &dx, 1);
   EXPECT_EQ(dx, 0);
 }
 

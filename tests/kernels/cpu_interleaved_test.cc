@@ -46,7 +46,7 @@ void ExpectBits(const Floats& got, int64_t models, int64_t k,
 struct MatMulCase {
   int64_t m, n, k, models;
   bool trans_a = false, trans_b = false, accumulate = false, bias = false;
-  Act act = Act::kNone;
+  Activation act = Activation::kNone;
 };
 
 Floats SoloMatMul(const MatMulCase& t, const Floats& a, const Floats& b,
@@ -125,7 +125,7 @@ TEST_P(CpuInterleavedTest, MatMulGivesEveryModelItsOwnBits) {
       t.trans_b = next % 3 == 0;
       t.accumulate = next % 5 == 0;
       t.bias = !t.accumulate && next % 2 == 1;
-      if (!t.accumulate) t.act = static_cast<Act>(next % 5);
+      if (!t.accumulate) t.act = static_cast<Activation>(next % 5);
       ASSERT_NO_FATAL_FAILURE(ExpectMatMulBits(t));
     }
   }
@@ -135,7 +135,7 @@ TEST_P(CpuInterleavedTest, MatMulSumsInTheBlocksOfOneModel) {
   for (const bool trans_a : {false, true}) {
     for (const int64_t m : {1, 2}) {
       ASSERT_NO_FATAL_FAILURE(ExpectMatMulBits(
-          {m, 3, 1100, 5, trans_a, false, false, true, Act::kTanh}));
+          {m, 3, 1100, 5, trans_a, false, false, true, Activation::kTanh}));
     }
   }
 }

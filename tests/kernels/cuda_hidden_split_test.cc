@@ -134,7 +134,8 @@ TEST_P(HiddenSplitTierTest, TrainsOddShapes) {
 }
 
 TEST_P(HiddenSplitTierTest, HasEveryActivation) {
-  for (const Act act : {Act::kNone, Act::kRelu, Act::kTanh, Act::kSigmoid}) {
+  for (const Activation act : {Activation::kNone, Activation::kRelu,
+                               Activation::kTanh, Activation::kSigmoid}) {
     SCOPED_TRACE(static_cast<int>(act));
     Problem problem = MakeProblem(kSmall);
     problem.shape.act = act;
@@ -160,7 +161,7 @@ TEST_P(HiddenSplitTierTest, OnePartIsAsExactAsBf16) {
 TEST_P(HiddenSplitTierTest, ThreePartsAreAsExactAsFp32) {
   for (const auto zeros : {&Weights::w1, &Weights::w2}) {
     Problem problem = MakeProblem(kSmall, 1);
-    problem.shape.act = Act::kNone;
+    problem.shape.act = Activation::kNone;
     problem.shape.first_layer = FirstLayer::kSplit3;
     std::vector<float>& values = problem.weights.*zeros;
     std::fill(values.begin(), values.end(), 0.0f);
@@ -283,7 +284,7 @@ TEST_P(HiddenSplitTierTest, ValuesThatAreNotFiniteReachTheLoss) {
         // -inf before a relu is a 0, and as a logit a probability of 0.
         if (value < 0 && weights != &Weights::w2) continue;
         Problem problem = MakeProblem(kSmall, 2);
-        problem.shape.act = Act::kNone;
+        problem.shape.act = Activation::kNone;
         problem.shape.first_layer = first_layer;
         std::fill(problem.images.begin(), problem.images.end(), 1);
         (problem.weights.*weights)[1] = value;
@@ -438,7 +439,7 @@ TEST(PlanHiddenSplitTest, RefusesInPlainWords) {
   shape.classes = 40;
   EXPECT_EQ(Refusal(Tier::kT3, shape), "classes 40, want at most 32");
   shape = kMnist;
-  shape.act = Act::kGelu;
+  shape.act = Activation::kGelu;
   EXPECT_EQ(Refusal(Tier::kT2, shape),
             "gelu has no gradient from its result alone");
   shape = kMnist;

@@ -103,10 +103,10 @@ TEST(CudaModelsTest, ElementsOfEachModelAreItsOwn) {
       return Mul(at.At(0), at.At(1), at.At(2), n);
     });
     ExpectBitsOfEach({x}, [=](Arena& at) {
-      return Activate(Act::kTanh, at.At(0), at.At(0), n);
+      return Activate(Activation::kTanh, at.At(0), at.At(0), n);
     });
     ExpectBitsOfEach({x, x, x}, [=](Arena& at) {
-      return ActivateGrad(Act::kGelu, at.At(0), at.At(1), at.At(2), n);
+      return ActivateGrad(Activation::kGelu, at.At(0), at.At(1), at.At(2), n);
     });
     ExpectBitsOfEach({x, x, x}, [=](Arena& at) {
       return MseGrad(at.At(0), at.At(1), at.At(2), n, n);
@@ -146,7 +146,7 @@ TEST(CudaModelsTest, SumsOverRowsAreOfOneModel) {
     ExpectBitsOfEach(
         {x, x, row, x},
         [=](Arena& at) {
-          return ActivationGrad(Act::kRelu, at.At(0), at.At(1), at.At(2),
+          return ActivationGrad(Activation::kRelu, at.At(0), at.At(1), at.At(2),
                                 at.At(3), at.At(2), rows, kCols,
                                 at.workspace());
         },
@@ -261,7 +261,7 @@ TEST(CudaModelsTest, MatricesMayShareTheFirst) {
                          p.a = at.At(1);
                          p.bias = at.At(2);
                          p.y = at.At(3);
-                         p.act = Act::kRelu;
+                         p.act = Activation::kRelu;
                          return MatMul(p);
                        });
       ExpectBitsOfEach({{kK * kN}, {m * kK, shared_a}, {m * kN}},

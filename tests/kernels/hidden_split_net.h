@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/cuda/hidden_split/hidden_split.h"
+#include "kernels/reference.h"
 #include "tests/cuda_emulator/emulator.h"
 
 namespace onestep::cuda {
@@ -66,29 +67,14 @@ inline Problem MakeProblem(const HiddenSplitShape& shape, int steps = kSteps) {
   return problem;
 }
 
-inline double Activate(Act act, double v) {
-  switch (act) {
-    case Act::kRelu:
-      return std::max(v, 0.0);
-    case Act::kTanh:
-      return std::tanh(v);
-    case Act::kSigmoid:
-      return 1 / (1 + std::exp(-v));
-    default:
-      return v;
-  }
+inline double Activate(Activation act, double v) {
+  reference::Activate(act, &v, &v, 1);
+  return v;
 }
-inline double ActivateGrad(Act act, double h) {
-  switch (act) {
-    case Act::kRelu:
-      return h > 0 ? 1 : 0;
-    case Act::kTanh:
-      return 1 - h * h;
-    case Act::kSigmoid:
-      return h * (1 - h);
-    default:
-      return 1;
-  }
+inline double ActivateGrad(Activation act, double h) {
+  double dx = 1;
+  reference::ActivateGrad(act, &h, &dx, &dx, 1);
+  return dx;
 }
 
 // The same network in float64.

@@ -146,33 +146,6 @@ Value AddActivationGrad(Graph& graph, Activation activation, Value saved,
                    ActivationGradAttrs{activation});
 }
 
-const char* ToString(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return "none";
-    case Activation::kRelu:
-      return "relu";
-    case Activation::kTanh:
-      return "tanh";
-    case Activation::kSigmoid:
-      return "sigmoid";
-    case Activation::kGelu:
-      return "gelu";
-  }
-  return "?";
-}
-bool ActivationGradReadsOperand(Activation activation) {
-  return activation == Activation::kGelu;
-}
-double ActivationFlops(Activation activation) {
-  constexpr double kFlops[] = {0, 1, 1, 4, 5};
-  return kFlops[static_cast<int>(activation)];
-}
-double ActivationGradFlops(Activation activation) {
-  constexpr double kFlops[] = {0, 1, 3, 3, 11};
-  return kFlops[static_cast<int>(activation)];
-}
-
 const char* ToString(BiasGrad bias) {
   switch (bias) {
     case BiasGrad::kNone:

@@ -9,20 +9,11 @@
 
 #include "compiler/ir/fields.h"
 #include "compiler/ir/value.h"
+#include "kernels/activation.h"
 
 namespace onestep {
 
 class Graph;
-
-enum class Activation : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
-inline constexpr Activation kAllActivations[] = {
-    Activation::kRelu, Activation::kTanh, Activation::kSigmoid,
-    Activation::kGelu};
-const char* ToString(Activation);
-// The gradient reads the activation's operand (gelu), not its result.
-bool ActivationGradReadsOperand(Activation activation);
-double ActivationFlops(Activation activation);
-double ActivationGradFlops(Activation activation);
 
 // What a fused op does with the bias gradient of the gradient it makes.
 enum class BiasGrad : uint8_t { kNone, kGrad, kUpdate };

@@ -6,14 +6,14 @@ namespace gpu {
 
 CudaKernel LowerActivation(const CudaOp& op) {
   return Plain([x = op.In(0), y = op.Out(), n = op.n(),
-                act = ActOf(op.attrs<ActivationAttrs>().activation)](At at) {
+                act = op.attrs<ActivationAttrs>().activation](At at) {
     return cuda::Activate(act, F32(at, x), F32(at, y), n);
   });
 }
 
 CudaKernel LowerActivationGrad(const CudaOp& op) {
   const ActivationGradOp grad(op.node());
-  const cuda::Act act = ActOf(grad.attrs.activation);
+  const Activation act = grad.attrs.activation;
   const Place saved = op.PlaceOf(grad.saved), dy = op.PlaceOf(grad.dy);
   const Place dx = op.Out(ActivationGradOp::kDx);
   if (grad.attrs.bias == BiasGrad::kNone) {
@@ -35,7 +35,7 @@ CudaKernel LowerActivationGrad(const CudaOp& op) {
 }  // namespace gpu
 
 CudaKernel ActivateKernel(Activation activation, int slot, int64_t n) {
-  return gpu::Plain([=, act = ActOf(activation)](const CudaBindings& at) {
+  return gpu::Plain([=, act = activation](const CudaBindings& at) {
     float* const y = static_cast<float*>(at.at(slot));
     return cuda::Activate(act, y, y, n);
   });

@@ -95,7 +95,7 @@ class Matcher {
         ActivationGradReadsOperand(activation_)) {
       return No(absl::StrCat("activation ", ToString(activation_)));
     }
-    match_.shape.act = ActOf(activation_);
+    match_.shape.act = activation_;
     plain.activation = activation_;
     if (!IsMatMul(hidden_, plain)) return No("the hidden layer has no bias");
     w1_ = hidden_->operands[1], b1_ = hidden_->operands[2];

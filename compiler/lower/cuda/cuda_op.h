@@ -16,10 +16,6 @@
 
 namespace onestep {
 
-inline cuda::Act ActOf(Activation activation) {
-  return static_cast<cuda::Act>(activation);
-}
-
 // A kernel of ours for slots of memory.
 struct CudaKernel {
   std::function<Launch(const CudaBindings&, void* workspace)> launch;

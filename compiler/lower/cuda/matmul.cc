@@ -11,7 +11,7 @@ CudaKernel LowerMatMul(const CudaOp& op) {
   params.k = matmul.k;
   params.trans_a = matmul.attrs.trans_a;
   params.trans_b = matmul.attrs.trans_b;
-  params.act = ActOf(matmul.attrs.activation);
+  params.act = matmul.attrs.activation;
   return Plain([=, a = op.PlaceOf(matmul.a), b = op.PlaceOf(matmul.b),
                 y = op.Out(), bias = op.PlaceOf(matmul.bias),
                 c = op.PlaceOf(matmul.c)](At at) {

@@ -9,7 +9,7 @@ namespace onestep::loops {
 
 Implementations LowerActivation(const LoopOp& op) {
   return op.Loop([op] {
-    return op.Elementwise([act = ActOf(op.attrs<ActivationAttrs>().activation),
+    return op.Elementwise([act = op.attrs<ActivationAttrs>().activation,
                            x = op.In(0), y = op.Out()](int64_t b, int64_t n) {
       cpu::ActivationForward(act, *x + b, *y + b, n);
     });
@@ -19,7 +19,7 @@ Implementations LowerActivation(const LoopOp& op) {
 Implementations LowerActivationGrad(const LoopOp& op) {
   return op.Loop([op]() -> LoopOp::Call {
     const ActivationGradOp grad(op.node());
-    const cpu::Act act = ActOf(grad.attrs.activation);
+    const Activation act = grad.attrs.activation;
     float* const* saved = op.At(grad.saved);
     float* const* dy = op.At(grad.dy);
     float* const* dx = op.Out(ActivationGradOp::kDx);

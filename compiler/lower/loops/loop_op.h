@@ -12,7 +12,6 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/lower/implementation.h"
-#include "kernels/cpu/activation.h"
 #include "kernels/cpu/row_prefetch.h"
 #include "runtime/cpu/parallel.h"
 
@@ -25,10 +24,6 @@ inline constexpr int64_t kGrainElements = 16384;
 inline constexpr double kGrainFlops = 262144;
 
 inline constexpr int64_t kLineFloats = 16;  // of a cache line
-
-inline cpu::Act ActOf(Activation activation) {
-  return static_cast<cpu::Act>(activation);
-}
 
 inline int64_t RowGrain(int64_t cols) {
   return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, cols));

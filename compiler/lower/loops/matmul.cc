@@ -40,7 +40,7 @@ LoopOp::Call MatMulLoop(const LoopOp& op) {
   args.a_col = matmul.attrs.trans_a ? args.m : 1;
   args.ldb = args.ldc = args.n;
   args.accumulate = matmul.attrs.accumulate;
-  args.act = ActOf(matmul.attrs.activation);
+  args.act = matmul.attrs.activation;
   const bool packs = matmul.attrs.trans_b;
   const bool by_cols = SplitsColumns(args, op.threads());
   return
@@ -90,7 +90,7 @@ LoopOp::Call MatMulOfModels(const LoopOp& op) {
   args.a_row = matmul.attrs.trans_a ? 1 : args.k;
   args.a_col = matmul.attrs.trans_a ? args.m : 1;
   args.accumulate = matmul.attrs.accumulate;
-  args.act = ActOf(matmul.attrs.activation);
+  args.act = matmul.attrs.activation;
   const bool trans_b = matmul.attrs.trans_b;
   const bool packs = trans_b && cpu::ModelsShareVector(args.models);
   const bool strided = trans_b && !packs;

@@ -43,7 +43,7 @@ Implementations LowerSparseMatMul(const LoopOp& op) {
     cpu::SparseMatMulArgs args = {};
     args.k = Rows(matmul.w);
     args.ldw = args.ldy = cols;
-    args.act = ActOf(matmul.attrs.activation);
+    args.act = matmul.attrs.activation;
     const auto run = [args, x = op.At<int32_t>(matmul.x), w = op.At(matmul.w),
                       bias = op.At(matmul.bias), y = op.Out(),
                       next = op.next_rows()](int64_t row, int64_t row_end,

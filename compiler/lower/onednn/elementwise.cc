@@ -18,8 +18,8 @@ absl::StatusOr<OnednnCall> LowerCast(const OnednnOp& op) {
 }
 
 absl::StatusOr<OnednnCall> LowerScale(const OnednnOp& op) {
-  return op.library().MakeEltwise(
-      OnednnEltwise::kLinear, op.attrs<ScaleAttrs>().alpha, op.In(0), op.Out());
+  return op.library().MakeScale(op.attrs<ScaleAttrs>().alpha, op.In(0),
+                                op.Out());
 }
 
 absl::StatusOr<OnednnCall> LowerMulScalar(const OnednnOp& op) {

@@ -3,8 +3,6 @@
 
 namespace onestep::onednn {
 
-OnednnEltwise EltwiseOf(Activation activation);
-
 absl::StatusOr<OnednnCall> LowerMatMul(const OnednnOp& op) {
   const MatMulOp matmul(op.node());
   // The sum post-op adds to the destination.
@@ -16,9 +14,7 @@ absl::StatusOr<OnednnCall> LowerMatMul(const OnednnOp& op) {
   args.c = op.Out();
   if (matmul.bias) args.bias = op.View(matmul.bias);
   args.accumulate = matmul.attrs.accumulate;
-  if (matmul.attrs.activation != Activation::kNone) {
-    args.activation = EltwiseOf(matmul.attrs.activation);
-  }
+  args.activation = matmul.attrs.activation;
   return op.library().MakeMatMul(args);
 }
 

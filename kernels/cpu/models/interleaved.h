@@ -26,7 +26,7 @@ struct InterleavedMatMulArgs {
   int64_t m, n, k, models;
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
-  Act act = Act::kNone;  // REQUIRES: none with accumulate
+  Activation act = Activation::kNone;  // REQUIRES: none with accumulate
 };
 
 // Rows [row_begin, row_end) of c. The bits do not depend on the split.

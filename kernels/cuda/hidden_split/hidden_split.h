@@ -39,7 +39,7 @@ enum class FirstLayer : uint8_t { kFma, kSplit3, kBf16 };
 
 struct HiddenSplitShape {
   int64_t batch = 0, features = 0, hidden = 0, classes = 0;
-  Act act = Act::kRelu;  // none, relu, tanh or sigmoid
+  Activation act = Activation::kRelu;  // its gradient reads its result
   float alpha = 1;
   FirstLayer first_layer = FirstLayer::kFma;
   int64_t models = 1;  // all else is of one

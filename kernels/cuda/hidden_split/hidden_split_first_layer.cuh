@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/hidden_split/hidden_split_memory.cuh"
 
@@ -144,19 +145,6 @@ ONESTEP_DEVICE void SumFeaturesFma(const Layout& layout, const uint8_t* x,
   }
 }
 
-// Not a number stays that: it has to reach the loss.
-ONESTEP_DEVICE float Activated(Act act, float v) {
-  switch (act) {
-    case Act::kRelu:
-      return v > 0 || v != v ? v : 0.0f;
-    case Act::kTanh:
-      return dev::Tanh(v);
-    case Act::kSigmoid:
-      return 1.0f / (1.0f + dev::Exp(-v));
-    default:
-      return v;
-  }
-}
 // h[rows, columns] in shared memory; zeros in the columns that the block does
 // not have. Ends with a SyncBlock.
 template <int kTiles, int kParts>
@@ -184,7 +172,7 @@ ONESTEP_DEVICE void ForwardHidden(const StepArgs& args, const uint8_t* x,
       }
       const float z = dev::Fma(args.alpha, sum, At<float>(layout.b1)[column]);
       At<float>(layout.h)[row0 * kColumns + i] =
-          column < columns ? Activated(args.act, z) : 0.0f;
+          column < columns ? Forward</*kOperands=*/false>(args.act, z) : 0.0f;
     }
     dev::SyncBlock();
   }

@@ -151,20 +151,6 @@ ONESTEP_DEVICE void WriteResults(const StepArgs& args, int64_t step,
 }
 
 // ---- gradients and updates -------------------------------------------------
-// The gradient, times v, from the result h.
-ONESTEP_DEVICE float ActivatedGrad(Act act, float h, float v) {
-  switch (act) {
-    case Act::kRelu:
-      return h > 0 ? v : 0.0f;
-    case Act::kTanh:
-      return v * (1.0f - h * h);
-    case Act::kSigmoid:
-      return v * (h * (1.0f - h));
-    default:
-      return v;
-  }
-}
-
 // e = (d w2^T) act'(h), and where kParts > 0 also its parts, in pairs of rows.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void HiddenGrad(const StepArgs& args, int rows) {
@@ -176,7 +162,8 @@ ONESTEP_DEVICE void HiddenGrad(const StepArgs& args, int rows) {
     const float* w2 = At<float>(layout.w2) + column * layout.w2_stride;
     float sum = 0;
     for (int c = 0; c < args.classes; ++c) sum = dev::Fma(d[c], w2[c], sum);
-    const float e = ActivatedGrad(args.act, At<float>(layout.h)[i], sum);
+    const float e =
+        Backward</*kOperands=*/false>(args.act, At<float>(layout.h)[i], sum);
     At<float>(layout.e)[i] = e;
     if constexpr (kParts > 0) {
       const float below = dev::ShuffleXor(e, kColumns);

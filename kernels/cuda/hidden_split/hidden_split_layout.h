@@ -185,7 +185,7 @@ struct StepArgs {
   int64_t workspace_floats;  // of a model
   int64_t offset;            // of the step: from control->step; T3: from 0
   int32_t batch, features, hidden, classes, blocks;
-  Act act;
+  Activation act;
   float alpha, inverse_batch;
 };
 struct PipelinedArgs {

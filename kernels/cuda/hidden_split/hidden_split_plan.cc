@@ -22,8 +22,9 @@ std::string TooMany(const char* what, int64_t got, int64_t most) {
 std::string ShapeRefusal(const HiddenSplitShape& shape) {
   if (std::min({shape.batch, shape.features, shape.hidden, shape.classes}) < 1)
     return "want sizes of at least 1";
-  if (shape.act == Act::kGelu)
-    return "gelu has no gradient from its result alone";
+  if (ActivationGradReadsOperand(shape.act))
+    return std::string(ToString(shape.act)) +
+           " has no gradient from its result alone";
   if (shape.classes > kMaxClasses)
     return TooMany("classes", shape.classes, kMaxClasses);
   if (shape.batch > kMaxSize) return TooMany("batch", shape.batch, kMaxSize);
