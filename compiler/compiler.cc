@@ -98,9 +98,8 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
                    LowerToCuda(graph, request, options.cuda));
   compiled.dispatch = options.dispatch;
   if (compiled.dispatch == Dispatch::kAuto) {
-    const bool single =
-        lowered.tier == CudaTier::kT2 || lowered.tier == CudaTier::kT3;
-    compiled.dispatch = single ? Dispatch::kSingle : Dispatch::kGraph;
+    compiled.dispatch =
+        lowered.tier == CudaTier::kT3 ? Dispatch::kSingle : Dispatch::kGraph;
   }
   compiled.cuda.emplace(CudaReport{
       lowered.tier, std::move(lowered.device), std::move(lowered.notes),

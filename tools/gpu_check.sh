@@ -104,7 +104,7 @@ tables() {
   for batch in ${batches//,/ }; do
     bench "fp32-$batch" 30 --batch "$batch" && continue
     # A kernel that traps takes all ways of the process along.
-    for tier in t1 t2 t3; do
+    for tier in t1 t3; do
       bench "fp32-$batch-$tier" 15 --batch "$batch" --tier "$tier"
     done
   done

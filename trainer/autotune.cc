@@ -55,7 +55,6 @@ std::vector<AutoCandidate> GpuCandidates(const Config& config) {
       {Dispatch::kGraph, CudaTier::kT0}};
   if (config.compile.fuse) {
     ways = {{Dispatch::kSingle, CudaTier::kT3},
-            {Dispatch::kSingle, CudaTier::kT2},
             {Dispatch::kGraph, CudaTier::kT1},
             {Dispatch::kGraph, CudaTier::kT0}};
   }

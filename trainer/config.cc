@@ -169,7 +169,6 @@ const std::vector<Named<CudaTier>>& Names() {
   static const std::vector<Named<CudaTier>> names = {{"auto", CudaTier::kAuto},
                                                      {"t0", CudaTier::kT0},
                                                      {"t1", CudaTier::kT1},
-                                                     {"t2", CudaTier::kT2},
                                                      {"t3", CudaTier::kT3}};
   return names;
 }

@@ -29,7 +29,7 @@ absl::Status CheckGpu(const Config& config, const FlagSet& flags) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(
-        "--first-layer: want --tier t1, t2 or t3 with it, got t0");
+        "--first-layer: want --tier t1 or t3 with it, got t0");
   }
   for (const char* flag :
        {"--math", "--tier", "--first-layer", "--steps-per-launch",

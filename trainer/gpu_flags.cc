@@ -23,13 +23,13 @@ void AddGpuFlags(Config& config, FlagSet& flags) {
   if (verb == Verb::kBench) {  // which compares them
     flags.Choice("--tier", &cuda.tier, "Time this one beside t0, and no other");
   } else {
-    flags.Choice(
-        "--tier", &cuda.tier,
-        "The step as library matmuls (t0), three kernels (t1), one kernel "
-        "(t2), one for many steps (t3)");
+    flags.Choice("--tier", &cuda.tier,
+                 "The step as library matmuls (t0), three kernels (t1), or a "
+                 "part of one "
+                 "kernel for many steps (t3)");
     flags.Choice(
         "--first-layer", &cuda.first_layer,
-        "Of t1 to t3: fp32 multiply-adds, or exact products of bytes with "
+        "Of t1 and t3: fp32 multiply-adds, or exact products of bytes with "
         "weights split into three bf16");
   }
   flags.Value(

@@ -274,7 +274,7 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
 
 absl::Status CudaProgram::RunTraced(int64_t n, StepTrace& trace) {
   RETURN_IF_ERROR(broken_);
-  if (!spec_.steps_are_nodes) {
+  if (spec_.launch == CudaLaunch::kPersistent) {
     return absl::UnimplementedError("run traced: a kernel runs whole steps");
   }
   trace = {};
@@ -361,7 +361,7 @@ absl::Status CudaProgram::ParamsToHost() {
 absl::Status CudaProgram::RunStep(int index) {
   CHECK(index >= 0 && index < std::ssize(spec_.steps));
   RETURN_IF_ERROR(broken_);
-  if (!spec_.steps_are_nodes) {
+  if (spec_.launch == CudaLaunch::kPersistent) {
     return absl::UnimplementedError("run step: a kernel runs whole steps");
   }
   return Fail(RunNode(index));

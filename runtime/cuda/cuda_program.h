@@ -44,8 +44,7 @@ struct CudaSpec {
   int64_t arena_bytes = 0;
   int64_t workspace_bytes = 0;                   // zeroed once
   std::vector<std::pair<int, float>> constants;  // slots filled once
-  std::vector<StepInfo> steps;
-  bool steps_are_nodes = true;  // the first of `nodes`, one by one
+  std::vector<StepInfo> steps;  // but of a persistent program, one per node
   CudaLaunch launch = CudaLaunch::kEach;
   int64_t steps_per_launch = 1;
   // The nodes of `n` steps on from the step that the device counts, which they

@@ -41,8 +41,8 @@ TEST_F(BenchCudaTest, TheBenchmarkComparesEveryWay) {
     EXPECT_GT(way.first_step_ms.at(0), 0);
   }
   EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
-                                          "fused", "t1_ops", "t1", "t2", "t3",
-                                          "t1_split", "t2_split", "t3_split"));
+                                          "fused", "t1_ops", "t1", "t3",
+                                          "t1_split", "t3_split"));
   EXPECT_THAT(row.refused, testing::IsEmpty());
   EXPECT_GT(row.Way("unfused_ops").dispatches, 20);
   EXPECT_EQ(row.Way("t3").dispatches, 1);

@@ -57,7 +57,6 @@ TEST_F(CudaAccountingTest, CountsTheCallsOfARun) {
   for (const auto& [dispatch, tier] :
        {std::pair{Dispatch::kOps, CudaTier::kT0},
         std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2},
         std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
     Mark();
     ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier));

@@ -76,11 +76,9 @@ TEST_F(CudaCallsTest, AGraphIsLaunchedOncePerStep) {
 }
 
 TEST_F(CudaCallsTest, AnUnrolledGraphIsLaunchedOncePerNSteps) {
-  for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kGraph, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2}}) {
-    ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier, 4));
+  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+    ASSERT_OK_AND_ASSIGN(const auto session,
+                         Session(Dispatch::kGraph, tier, 4));
     // 14 steps: three graphs of four, two of one.
     EXPECT_EQ(CallsOf(*session, 14),
               "CopyToHost 2, LaunchGraph 5, Synchronize 1")
@@ -137,8 +135,7 @@ TEST_F(CudaCallsTest, NothingIsCopiedAllocatedOrWaitedForBetweenSteps) {
   for (const auto& [dispatch, tier] :
        {std::pair{Dispatch::kOps, CudaTier::kT0},
         std::pair{Dispatch::kGraph, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2}}) {
+        std::pair{Dispatch::kGraph, CudaTier::kT1}}) {
     ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier, 2));
     const size_t before = cuda_.log().calls().size();
     ASSERT_OK(session->Run(20));
@@ -189,8 +186,6 @@ TEST_F(CudaCallsTest, AGraphHasTheNodesOfItsSteps) {
             "16 kernels, 20 of the library, 1 graph");
   EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kT1),
             "13 kernels, 0 of the library, 1 graph");
-  EXPECT_EQ(nodes(Dispatch::kSingle, CudaTier::kT2),
-            "6 kernels, 0 of the library, 1 graph");
 }
 
 // With a device as without one: the plan is of a step with all bound.
@@ -304,9 +299,9 @@ TEST(CudaClusterTest, IsAsLargeAsTheDevicePlacesOne) {
   EXPECT_THAT(Clusters(128, 16), ElementsAre("t3, cluster of 16"));
   EXPECT_THAT(Clusters(128, 8), ElementsAre(no + "16", "t3, cluster of 8"));
   EXPECT_THAT(Clusters(128, 1),
-              ElementsAre(no + "16", no + "8", none, "t2, cluster of 1"));
+              ElementsAre(no + "16", no + "8", none, "t1, cluster of 1"));
   // Of fewer blocks than 8, the one size is asked for once.
-  EXPECT_THAT(Clusters(32, 1), ElementsAre(no + "4", none, "t2, cluster of 1"));
+  EXPECT_THAT(Clusters(32, 1), ElementsAre(no + "4", none, "t1, cluster of 1"));
 }
 
 TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {

@@ -132,7 +132,6 @@ TEST(CudaFailuresTest, AnyCallMayFail) {
         std::tuple{Dispatch::kGraph, CudaTier::kT0, 0},
         std::tuple{Dispatch::kGraph, CudaTier::kT1, 0},
         std::tuple{Dispatch::kGraph, CudaTier::kT1, 1},
-        std::tuple{Dispatch::kSingle, CudaTier::kT2, 0},
         std::tuple{Dispatch::kSingle, CudaTier::kT3, 0}}) {
     EmulatedCuda whole;
     ASSERT_OK(Train(whole, dispatch, tier, limit));

@@ -95,14 +95,13 @@ TEST_F(CudaTraceTest, ItsCallsAreTheNodesLaidEndToEnd) {
 
 // What is refused is not what ends a program.
 TEST_F(CudaTraceTest, RefusesAKernelOfWholeStepsAndRunsOn) {
-  for (const CudaTier tier : {CudaTier::kT2, CudaTier::kT3}) {
-    ASSERT_OK_AND_ASSIGN(const auto session, Session(Dispatch::kSingle, tier));
-    std::vector<StepTrace> traces;
-    EXPECT_THAT(session->RunTraced(1, traces),
-                StatusIs(absl::StatusCode::kUnimplemented,
-                         "run traced: a kernel runs whole steps"));
-    EXPECT_OK(session->Run(1));
-  }
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kSingle, CudaTier::kT3));
+  std::vector<StepTrace> traces;
+  EXPECT_THAT(session->RunTraced(1, traces),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       "run traced: a kernel runs whole steps"));
+  EXPECT_OK(session->Run(1));
 }
 
 }  // namespace

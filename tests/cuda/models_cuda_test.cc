@@ -304,12 +304,10 @@ TEST_F(ModelsCudaTest, EveryTier) {
                           SameBits);
       }
     }
-    for (const CudaTier tier : {CudaTier::kT2, CudaTier::kT3}) {
-      CompileOptions options = Options(Dispatch::kSingle, true, tier);
-      ExpectEachAsAlone(step, models, options, SameBits);
-      options.cuda.first_layer = CudaFirstLayer::kSplit;
-      ExpectEachAsAlone(step, models, options, SameBits);
-    }
+    CompileOptions options = Options(Dispatch::kSingle, true, CudaTier::kT3);
+    ExpectEachAsAlone(step, models, options, SameBits);
+    options.cuda.first_layer = CudaFirstLayer::kSplit;
+    ExpectEachAsAlone(step, models, options, SameBits);
     const std::vector<float> losses = Floats(got_.at("loss"));
     ASSERT_EQ(std::ssize(losses), step.steps * models);
     for (int64_t k = 0; k < models; ++k) {

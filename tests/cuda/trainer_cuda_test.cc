@@ -116,8 +116,8 @@ TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
   const auto quiet = [] { return CoreWaits(); };  // nothing else runs
   ASSERT_OK_AND_ASSIGN(const AutoChoice choice,
                        SettleAuto(config, data_, quiet));
-  // T0, and T1 to T3 with two first layers each, less what cannot be.
-  EXPECT_EQ(choice.candidates.size() + choice.refused.size(), 7u);
+  // T0, and T1 and T3 with two first layers each, less what cannot be.
+  EXPECT_EQ(choice.candidates.size() + choice.refused.size(), 5u);
   EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
   EXPECT_NE(config.compile.cuda.tier, CudaTier::kAuto);
   EXPECT_EQ(config.input, InputMode::kDense);

@@ -96,7 +96,7 @@ void ExpectSameModel(const Results& all, int m, int models,
 
 class HiddenSplitTierTest : public testing::TestWithParam<Tier> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, HiddenSplitTierTest,
-                         testing::Values(Tier::kT1, Tier::kT2, Tier::kT3),
+                         testing::Values(Tier::kT1, Tier::kT3),
                          [](const auto& info) {
                            return "T" + std::to_string(
                                             1 + static_cast<int>(info.param));
@@ -402,17 +402,13 @@ TEST(HiddenSplitT3Test, TrapsWhereAWaitTakesTooLong) {
 TEST(HiddenSplitLaunchTest, IsNamedAsTheCompilerNamesIt) {
   Problem problem = MakeProblem(kSmall, 1);
   problem.shape.first_layer = FirstLayer::kSplit3;
-  Trainer t1(Tier::kT1, problem), t2(Tier::kT2, problem),
-      t3(Tier::kT3, problem);
+  Trainer t1(Tier::kT1, problem), t3(Tier::kT3, problem);
   EXPECT_STREQ(HiddenSplitForward(t1.plan(), t1.buffers(), 0).name,
                "HiddenSplitForwardKernel<3>");
   EXPECT_STREQ(HiddenSplitLoss(t1.plan(), t1.buffers(), 0).name,
                "HiddenSplitLossKernel");
   EXPECT_STREQ(HiddenSplitBackward(t1.plan(), t1.buffers(), 0).name,
                "HiddenSplitBackwardKernel<3>");
-  EXPECT_STREQ(
-      HiddenSplitPipelined(t2.plan(), t2.buffers(), 0, true, false).name,
-      "HiddenSplitPipelinedKernel<3>");
   EXPECT_STREQ(HiddenSplitPersistent(t3.plan(), t3.buffers(), 0, 1, {}).name,
                "HiddenSplitPersistentKernel<1,3>");
 }
@@ -425,7 +421,7 @@ std::string Refusal(Tier tier, const HiddenSplitShape& shape,
 }
 
 TEST(PlanHiddenSplitTest, TakesMnist) {
-  for (const Tier tier : {Tier::kT1, Tier::kT2, Tier::kT3}) {
+  for (const Tier tier : {Tier::kT1, Tier::kT3}) {
     const HiddenSplitPlan plan = PlanHiddenSplit(tier, kMnist, {});
     EXPECT_EQ(plan.refusal, "");
     EXPECT_EQ(plan.blocks, 16);
@@ -439,7 +435,7 @@ TEST(PlanHiddenSplitTest, RefusesInPlainWords) {
   EXPECT_EQ(Refusal(Tier::kT3, shape), "classes 40, want at most 32");
   shape = kMnist;
   shape.act = Act::kGelu;
-  EXPECT_EQ(Refusal(Tier::kT2, shape),
+  EXPECT_EQ(Refusal(Tier::kT1, shape),
             "gelu has no gradient from its result alone");
   shape = kMnist;
   shape.batch = 0;
@@ -456,11 +452,9 @@ TEST(PlanHiddenSplitTest, RefusesWhatSharedMemoryCannotHold) {
   HiddenSplitShape shape = kMnist;
   shape.batch = 512;
   EXPECT_EQ(Refusal(Tier::kT1, shape), "");
-  for (const Tier tier : {Tier::kT2, Tier::kT3}) {
-    EXPECT_THAT(Refusal(tier, shape),
-                HasSubstr("bytes of shared memory a block, the device has "
-                          "232448"));
-  }
+  EXPECT_THAT(Refusal(Tier::kT3, shape),
+              HasSubstr("bytes of shared memory a block, the device has "
+                        "232448"));
   shape.features = 1 << 20;
   shape.batch = 1 << 20;
   shape.hidden = 1 << 20;

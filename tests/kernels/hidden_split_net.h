@@ -221,11 +221,6 @@ class Trainer {
           launch(HiddenSplitBackward(plan_, buffers_, i));
         }
         break;
-      case Tier::kT2:
-        for (int64_t i = 0; i <= steps; ++i) {
-          launch(HiddenSplitPipelined(plan_, buffers_, i, i == 0, i == steps));
-        }
-        break;
       case Tier::kT3:
         launch(HiddenSplitPersistent(plan_, buffers_, control_.step, steps,
                                      {stop, &progress, timeout_ns}));

@@ -51,7 +51,6 @@ const std::vector<Claim>& Claims() {
       {"HiddenSplitForwardKernel", kOverlaps},
       {"HiddenSplitLossKernel", kOverlaps},
       {"HiddenSplitBackwardKernel", kOverlaps},
-      {"HiddenSplitPipelinedKernel", kOverlaps},
       {"HiddenSplitPersistentKernel",
        {"mbarrier.try_wait", "cp.async.bulk.shared::cluster"}},
       // In 3 parts or 1 on tensor cores, in 0 by FMAs.
@@ -61,9 +60,6 @@ const std::vector<Claim>& Claims() {
       {"HiddenSplitBackwardKernel<3>", {"mma.sync"}},
       {"HiddenSplitBackwardKernel<1>", {"mma.sync"}},
       {"HiddenSplitBackwardKernel<0>", {}, {"mma.sync"}},
-      {"HiddenSplitPipelinedKernel<3>", {"mma.sync"}},
-      {"HiddenSplitPipelinedKernel<1>", {"mma.sync"}},
-      {"HiddenSplitPipelinedKernel<0>", {}, {"mma.sync"}},
       {"HiddenSplitPersistentKernel<1,3>", {"mma.sync"}},
       {"HiddenSplitPersistentKernel<1,1>", {"mma.sync"}},
       {"HiddenSplitPersistentKernel<1,0>", {}, {"mma.sync"}},

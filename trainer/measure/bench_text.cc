@@ -43,8 +43,8 @@ std::string HeaderOf(const Config& config, const BenchRun& run, double peak) {
         run.rows[0].Way(kFusedWay).lowering, "\n",
         "_ops: every kernel launched by itself; the others by a CUDA graph, or "
         "t3 as one kernel\nunfused: a kernel per op; fused: t0, the library's "
-        "matmuls; t1: three kernels a step;\nt2: one kernel a step; t3: one "
-        "for many; _split: first layer on tensor cores, exact\nsynced: the "
+        "matmuls; t1: three kernels a step;\nt3: one kernel for many steps; "
+        "_split: first layer on tensor cores, exact\nsynced: the "
         "host waits for each step and reads its loss\n");
   }
   const std::string turns = TakeTurnsNote(config.compile.threads);

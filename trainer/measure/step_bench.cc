@@ -86,13 +86,11 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
       {kFusedWay, way(Dispatch::kGraph, true, CudaTier::kT0, kFma)},
       {"t1_ops", way(Dispatch::kOps, true, CudaTier::kT1, kFma)},
       {"t1", way(Dispatch::kGraph, true, CudaTier::kT1, kFma)},
-      {"t2", way(Dispatch::kSingle, true, CudaTier::kT2, kFma)},
       {"t3", way(Dispatch::kSingle, true, CudaTier::kT3, kFma)}};
   if (base.cuda.math == MathMode::kFp32) {
     ways.insert(
         ways.end(),
         {{"t1_split", way(Dispatch::kGraph, true, CudaTier::kT1, kSplit)},
-         {"t2_split", way(Dispatch::kSingle, true, CudaTier::kT2, kSplit)},
          {"t3_split", way(Dispatch::kSingle, true, CudaTier::kT3, kSplit)}});
   }
   const CudaTier only = base.cuda.tier;

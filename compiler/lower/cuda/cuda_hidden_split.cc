@@ -234,20 +234,12 @@ std::vector<CudaNode> StepNodes(const HiddenSplitMatch& match,
                                 const CudaBindings& at, int64_t n) {
   const cuda::HiddenSplitBuffers buffers = BuffersOf(match, at);
   std::vector<CudaNode> nodes;
-  if (plan.tier == cuda::Tier::kT1) {
-    for (int64_t k = 0; k < n; ++k) {
-      nodes.push_back(
-          ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
-      nodes.push_back(
-          ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
-      nodes.push_back(
-          ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
-    }
-  } else {
-    for (int64_t k = 0; k <= n; ++k) {
-      nodes.push_back(ChainNode("step", cuda::HiddenSplitPipelined(
-                                            plan, buffers, k, k == 0, k == n)));
-    }
+  for (int64_t k = 0; k < n; ++k) {
+    nodes.push_back(
+        ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
+    nodes.push_back(ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
+    nodes.push_back(
+        ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
   }
   nodes.push_back(ChainNode("advance", cuda::Advance(buffers.control, n)));
   return nodes;
@@ -301,7 +293,6 @@ CudaSpec LowerHiddenSplit(const HiddenSplitMatch& match,
   spec.tables = match.tables;
   spec.workspace_bytes = plan.workspace_bytes;
   spec.steps = StepsOf(match, plan);
-  spec.steps_are_nodes = plan.tier == cuda::Tier::kT1;
   spec.steps_per_launch = steps_per_launch;
   spec.plan = absl::StrCat("workspace of the blocks: ", plan.workspace_bytes,
                            " bytes\n");

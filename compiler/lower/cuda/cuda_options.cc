@@ -11,8 +11,6 @@ const char* ToString(CudaTier tier) {
       return "t0";
     case CudaTier::kT1:
       return "t1";
-    case CudaTier::kT2:
-      return "t2";
     case CudaTier::kT3:
       return "t3";
   }

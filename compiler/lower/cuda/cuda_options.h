@@ -9,12 +9,11 @@
 namespace onestep {
 
 // What a step is on a GPU; DESIGN.md section 7. T0: the library's matmuls and
-// our kernels. T1: three kernels. T2: one kernel a step. T3: one kernel for
-// many steps.
-enum class CudaTier : uint8_t { kAuto, kT0, kT1, kT2, kT3 };
+// our kernels. T1: three kernels. T3: one kernel for many steps.
+enum class CudaTier : uint8_t { kAuto, kT0, kT1, kT3 };
 const char* ToString(CudaTier tier);
 
-// How tiers T1 to T3 multiply by the bytes of the first layer: fp32 FMAs, or
+// How tiers T1 and T3 multiply by the bytes of the first layer: fp32 FMAs, or
 // exact products of bytes with weights split into three bf16 parts.
 // kAuto: the trainer times both; here it means FMAs.
 enum class CudaFirstLayer : uint8_t { kAuto, kFma, kSplit };

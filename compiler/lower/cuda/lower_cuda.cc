@@ -29,8 +29,6 @@ cuda::Tier KernelTier(CudaTier tier) {
   switch (tier) {
     case CudaTier::kT1:
       return cuda::Tier::kT1;
-    case CudaTier::kT2:
-      return cuda::Tier::kT2;
     case CudaTier::kT3:
       return cuda::Tier::kT3;
     case CudaTier::kAuto:
@@ -92,17 +90,17 @@ class CudaLowering {
 
  private:
   absl::Status CheckRequest() const {
-    const bool single = request_.way == CudaWay::kSingle;
     const CudaTier tier = options_.tier;
-    const bool one_node = tier == CudaTier::kT2 || tier == CudaTier::kT3;
-    if ((single && (tier == CudaTier::kT0 || tier == CudaTier::kT1)) ||
-        (one_node &&
-         (request_.way == CudaWay::kOps || request_.way == CudaWay::kGraph))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tier ", ToString(tier), ": want dispatch ",
-                       one_node ? "single" : "ops or graph"));
+    if (tier == CudaTier::kAuto || request_.way == CudaWay::kAuto) {
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    const bool one_kernel = tier == CudaTier::kT3;
+    if (one_kernel == (request_.way == CudaWay::kSingle)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("tier ", ToString(tier), ": want dispatch ",
+                     one_kernel ? "single" : "ops or graph"));
   }
 
   // The tiers that the request allows, best first.
@@ -110,7 +108,7 @@ class CudaLowering {
     if (options_.tier != CudaTier::kAuto) return {options_.tier};
     switch (request_.way) {
       case CudaWay::kSingle:
-        return {CudaTier::kT3, CudaTier::kT2};
+        return {CudaTier::kT3};
       case CudaWay::kGraph:
         return request_.fuse ? std::vector{CudaTier::kT1, CudaTier::kT0}
                              : std::vector{CudaTier::kT0};
@@ -120,11 +118,10 @@ class CudaLowering {
         break;
     }
     if (!request_.fuse) return {CudaTier::kT0};
-    return {CudaTier::kT3, CudaTier::kT2, CudaTier::kT1, CudaTier::kT0};
+    return {CudaTier::kT3, CudaTier::kT1, CudaTier::kT0};
   }
 
   absl::StatusOr<CudaSpec> LowerTiers() {
-    absl::Status refused;
     for (const CudaTier tier : Tiers()) {
       absl::StatusOr<CudaSpec> spec =
           tier == CudaTier::kT0 ? LowerOps() : LowerFused(tier);
@@ -133,13 +130,14 @@ class CudaLowering {
         return spec;
       }
       lowered_.notes.push_back(std::string(spec.status().message()));
-      refused = spec.status();
     }
-    return absl::UnimplementedError(
-        absl::StrCat("device gpu: ", absl::StrJoin(lowered_.notes, "; ")));
+    return absl::UnimplementedError(absl::StrCat(
+        "device gpu: ", absl::StrJoin(lowered_.notes, "; "),
+        request_.way == CudaWay::kSingle ? "; --dispatch graph can run the step"
+                                         : ""));
   }
 
-  // ---- T1 to T3 -------------------------------------------------------------
+  // ---- T1 and T3 ------------------------------------------------------------
 
   absl::StatusOr<CudaSpec> LowerFused(CudaTier tier) {
     const auto refuse = [&](absl::string_view why) {
@@ -162,8 +160,8 @@ class CudaLowering {
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
     if (!plan.refusal.empty()) return refuse(plan.refusal);
     const bool each = request_.way == CudaWay::kOps;
-    const int64_t nodes = tier == CudaTier::kT1 ? 3 : 1;
-    return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(nodes));
+    constexpr int64_t kNodesPerStep = 3;  // in T1: forward, loss, backward
+    return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(kNodesPerStep));
   }
 
   // For clusters of 16 blocks, or 8 where the device cannot place them.

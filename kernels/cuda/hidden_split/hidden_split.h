@@ -12,13 +12,12 @@
 //   e  = (d w2^T) act'(h)                    own columns, old w2
 //   w2 += h^T d   b2 += sum d   w1 += x^T e   b1 += sum e
 //
-// Three forms of it, the tiers: T1, three kernels a step (forward; loss;
-// backward); T2, one kernel a step, which finishes step t-1 and begins step t;
-// T3, one cluster of blocks that keeps the weights in shared memory and runs
-// many steps in one launch, the partial logits pushed from block to block.
-// Sums are in a fixed order: a run repeats bit by bit. A launch may train many
-// models on the same rows: each has blocks of its own, in T3 a cluster, and the
-// bits that it has alone.
+// Two forms of it, the tiers: T1, three kernels a step (forward; loss;
+// backward); T3, one cluster of blocks that keeps the weights in shared memory
+// and runs many steps in one launch, the partial logits pushed from block to
+// block. Sums are in a fixed order: a run repeats bit by bit. A launch may
+// train many models on the same rows: each has blocks of its own, in T3 a
+// cluster, and the bits that it has alone.
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_H_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_H_
 
@@ -30,7 +29,7 @@
 
 namespace onestep::cuda {
 
-enum class Tier : uint8_t { kT1, kT2, kT3 };
+enum class Tier : uint8_t { kT1, kT3 };
 
 // How x w1 and x^T e are multiplied. Bytes are exact in bf16, so that with the
 // other factor as the sum of three bf16 numbers (24 bits) tensor cores give
@@ -91,14 +90,6 @@ Launch HiddenSplitLoss(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                        int64_t offset);
 Launch HiddenSplitBackward(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                            int64_t offset);
-
-// T2: finishes step offset - 1 unless `first`, begins step offset unless
-// `last`. N steps are N + 1 launches, one after the other: between them b2 is
-// in the workspace only. Images, indices, labels and control are read before
-// the launch's prerequisites are done, unless it is the first: in a chain no
-// launch may write them.
-Launch HiddenSplitPipelined(const HiddenSplitPlan&, const HiddenSplitBuffers&,
-                            int64_t offset, bool first, bool last);
 
 // T3: `steps` steps from step `first` of the run on, which control does not
 // change.

@@ -117,7 +117,7 @@ inline uint32_t Models(const HiddenSplitPlan& plan) {
   return static_cast<uint32_t>(plan.shape.models);
 }
 
-// T1's forward and backward kernels; the one layout of T2 and of T3.
+// T1's forward and backward kernels; the one layout of T3.
 inline Layout ForwardLayout(const HiddenSplitShape& shape) {
   const int64_t rows = shape.batch < kChunkRows ? shape.batch : kChunkRows;
   return LayOut({8, rows, shape.features, shape.classes});
@@ -129,24 +129,18 @@ inline Layout BackwardLayout(const HiddenSplitShape& shape) {
       shape.features < kBackwardFeatures ? shape.features : kBackwardFeatures;
   return LayOut({8, rows, features, shape.classes});
 }
-inline Layout PipelinedLayout(const HiddenSplitShape& shape) {
-  return LayOut({8, shape.batch, shape.features, shape.classes, 2});
-}
 inline Layout PersistentLayout(const HiddenSplitPlan& plan) {
   return LayOut({ColumnsOf(plan), plan.shape.batch, plan.shape.features,
                  plan.shape.classes, 2, plan.blocks});
 }
 
-// Device memory that one launch leaves to another.
+// Device memory that one kernel of a step leaves to another: T1's.
 struct Workspace {
-  float* partials;  // [blocks, batch, classes]; T2: by parity of the step
-  float* hidden;    // [blocks, batch, 8]
-  // T1: of the step in hand.
+  float* partials;                // [blocks, batch, classes]
+  float* hidden;                  // [blocks, batch, 8]
   float* dlogits;                 // [batch, classes]
   float *row_loss, *row_correct;  // [batch]
   float* old_w2;                  // [hidden, classes]
-  // T2: by parity of the step, since all blocks read it and one writes it.
-  float* b2;  // [2, classes]
 };
 
 // Cuts `base`, which may be null, and says how many bytes that takes of a
@@ -161,18 +155,14 @@ inline Workspace CutWorkspace(const HiddenSplitPlan& plan, void* base,
     return base == nullptr ? nullptr : static_cast<float*>(base) + at / 4;
   };
   Workspace cut = {};
-  if (plan.tier != Tier::kT3) {
-    const int64_t copies = plan.tier == Tier::kT2 ? 2 : 1;
-    cut.partials = take(copies * plan.blocks * shape.batch * shape.classes);
-    cut.hidden = take(plan.blocks * shape.batch * 8);
-  }
   if (plan.tier == Tier::kT1) {
+    cut.partials = take(plan.blocks * shape.batch * shape.classes);
+    cut.hidden = take(plan.blocks * shape.batch * 8);
     cut.dlogits = take(shape.batch * shape.classes);
     cut.row_loss = take(shape.batch);
     cut.row_correct = take(shape.batch);
     cut.old_w2 = take(shape.hidden * shape.classes);
   }
-  if (plan.tier == Tier::kT2) cut.b2 = take(2 * shape.classes);
   *bytes = end;
   return cut;
 }
@@ -187,10 +177,6 @@ struct StepArgs {
   int32_t batch, features, hidden, classes, blocks;
   Act act;
   float alpha, inverse_batch;
-};
-struct PipelinedArgs {
-  StepArgs step;
-  int32_t first, last;
 };
 struct PersistentArgs {
   StepArgs step;

@@ -54,7 +54,6 @@ ONESTEP_DEVICE StepArgs OfModel(StepArgs args) {
   shift(w.row_loss, args.workspace_floats);
   shift(w.row_correct, args.workspace_floats);
   shift(w.old_w2, args.workspace_floats);
-  shift(w.b2, args.workspace_floats);
   return args;
 }
 ONESTEP_DEVICE int64_t StepOf(const StepArgs& args) {

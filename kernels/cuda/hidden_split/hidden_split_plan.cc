@@ -58,8 +58,6 @@ int64_t SharedBytes(const HiddenSplitPlan& plan) {
     case Tier::kT1:
       return std::max(hidden_split::ForwardLayout(plan.shape).bytes,
                       hidden_split::BackwardLayout(plan.shape).bytes);
-    case Tier::kT2:
-      return hidden_split::PipelinedLayout(plan.shape).bytes;
     case Tier::kT3:
       return hidden_split::PersistentLayout(plan).bytes;
   }
