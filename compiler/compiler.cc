@@ -98,8 +98,9 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
                    LowerToCuda(graph, request, options.cuda));
   compiled.dispatch = options.dispatch;
   if (compiled.dispatch == Dispatch::kAuto) {
-    compiled.dispatch =
-        lowered.tier == CudaTier::kT3 ? Dispatch::kSingle : Dispatch::kGraph;
+    compiled.dispatch = lowered.tier == CudaTier::kPersistent
+                            ? Dispatch::kSingle
+                            : Dispatch::kGraph;
   }
   compiled.cuda.emplace(CudaReport{
       lowered.tier, std::move(lowered.device), std::move(lowered.notes),

@@ -63,7 +63,7 @@ class CudaProgram;
 
 // What the graph became on a GPU.
 struct CudaReport {
-  CudaTier tier = CudaTier::kT0;
+  CudaTier tier = CudaTier::kLibrary;
   std::string device;
   std::vector<std::string> notes;  // what was refused on the way, and why
   std::string nodes;               // of a launch, a line each

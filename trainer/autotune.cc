@@ -52,15 +52,15 @@ struct Attempt {
 std::vector<AutoCandidate> GpuCandidates(const Config& config) {
   const CudaOptions& cuda = config.compile.cuda;
   std::vector<std::pair<Dispatch, CudaTier>> ways = {
-      {Dispatch::kGraph, CudaTier::kT0}};
+      {Dispatch::kGraph, CudaTier::kLibrary}};
   if (config.compile.fuse) {
-    ways = {{Dispatch::kSingle, CudaTier::kT3},
-            {Dispatch::kGraph, CudaTier::kT1},
-            {Dispatch::kGraph, CudaTier::kT0}};
+    ways = {{Dispatch::kSingle, CudaTier::kPersistent},
+            {Dispatch::kGraph, CudaTier::kFused},
+            {Dispatch::kGraph, CudaTier::kLibrary}};
   }
   if (config.compile.dispatch == Dispatch::kOps) {
     ways = {{Dispatch::kOps,
-             cuda.tier == CudaTier::kAuto ? CudaTier::kT0 : cuda.tier}};
+             cuda.tier == CudaTier::kAuto ? CudaTier::kLibrary : cuda.tier}};
   }
   std::vector<AutoCandidate> candidates;
   for (const auto& [dispatch, tier] : ways) {
@@ -72,7 +72,7 @@ std::vector<AutoCandidate> GpuCandidates(const Config& config) {
     std::vector<CudaFirstLayer> layers = {cuda.first_layer};
     if (cuda.first_layer == CudaFirstLayer::kAuto) {
       layers = {CudaFirstLayer::kFma};
-      if (tier != CudaTier::kT0 && cuda.math == MathMode::kFp32) {
+      if (tier != CudaTier::kLibrary && cuda.math == MathMode::kFp32) {
         layers.push_back(CudaFirstLayer::kSplit);
       }
     }
@@ -327,7 +327,7 @@ std::string FlagsOf(const AutoCandidate& candidate) {
     return absl::StrCat(
         "--dispatch ", NameOf(candidate.dispatch), " --tier ",
         NameOf(candidate.tier),
-        candidate.tier == CudaTier::kT0
+        candidate.tier == CudaTier::kLibrary
             ? ""
             : absl::StrCat(" --first-layer ", NameOf(candidate.first_layer)));
   }

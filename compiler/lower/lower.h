@@ -69,7 +69,7 @@ struct CudaRequest {
 
 struct LoweredCuda {
   std::unique_ptr<CudaProgram> program;
-  CudaTier tier = CudaTier::kT0;
+  CudaTier tier = CudaTier::kLibrary;
   std::string device;
   std::string nodes;      // of a launch, in words (cuda_report.h)
   std::string nodes_dot;  // and for Graphviz

@@ -55,9 +55,9 @@ class CudaAccountingTest : public testing::Test {
 
 TEST_F(CudaAccountingTest, CountsTheCallsOfARun) {
   for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kOps, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
+       {std::pair{Dispatch::kOps, CudaTier::kLibrary},
+        std::pair{Dispatch::kGraph, CudaTier::kFused},
+        std::pair{Dispatch::kSingle, CudaTier::kPersistent}}) {
     Mark();
     ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier));
     ASSERT_OK(session->Run(14));
@@ -70,7 +70,7 @@ TEST_F(CudaAccountingTest, CountsTheCallsOfARun) {
 
 TEST_F(CudaAccountingTest, ATracedNodeIsALaunchBetweenTwoEventsAndAWait) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT1));
+                       Session(Dispatch::kGraph, CudaTier::kFused));
   std::vector<StepTrace> traces;
   ASSERT_OK(session->RunTraced(5, traces));
   Mark();
@@ -93,7 +93,7 @@ TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
   ProfileOptions options;
   options.batch = 4;
   options.steps = 20;
-  for (const CudaTier tier : {CudaTier::kT1, CudaTier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kFused, CudaTier::kPersistent}) {
     compile.cuda.tier = tier;
     const auto profiles = ProfileSteps({.widths = {16, 8, 3}}, {},
                                        {{"way", compile}}, data, options);
@@ -103,7 +103,7 @@ TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
     EXPECT_FALSE(profile->accounting[0].calls.empty());
     EXPECT_GT(profile->undisturbed_us, 0);
     // Three kernels and the step's boundary, or one kernel for many steps.
-    const bool nodes = tier == CudaTier::kT1;
+    const bool nodes = tier == CudaTier::kFused;
     EXPECT_EQ(profile->rows.size(), nodes ? 5u : 1u);
     EXPECT_EQ(profile->steps >= 20, nodes);
     // The emulator's clock has all kernels take as long as the empty one.

@@ -173,15 +173,15 @@ TEST_F(TrainCudaTest, EveryTierTrainsMnistsNetAsTheOracleDoes) {
   };
   check(Options(Dispatch::kOps, false, CudaTier::kAuto));
   check(Options(Dispatch::kGraph, false, CudaTier::kAuto));
-  check(Options(Dispatch::kGraph, true, CudaTier::kT0));
-  CompileOptions loops = Options(Dispatch::kGraph, true, CudaTier::kT0);
+  check(Options(Dispatch::kGraph, true, CudaTier::kLibrary));
+  CompileOptions loops = Options(Dispatch::kGraph, true, CudaTier::kLibrary);
   loops.kernels = Kernels::kLoops;
   check(loops);
   for (const CudaFirstLayer layer :
        {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     for (const auto& [dispatch, tier] :
-         {std::pair{Dispatch::kGraph, CudaTier::kT1},
-          std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
+         {std::pair{Dispatch::kGraph, CudaTier::kFused},
+          std::pair{Dispatch::kSingle, CudaTier::kPersistent}}) {
       CompileOptions options = Options(dispatch, true, tier);
       options.cuda.first_layer = layer;
       check(options);
@@ -197,7 +197,8 @@ TEST_F(TrainCudaTest, LossesStayWithTheOraclesForFiveHundredSteps) {
   ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
   for (const CudaFirstLayer layer :
        {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
-    for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+    for (const CudaTier tier :
+         {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
       CompileOptions options = Options(Dispatch::kAuto, true, tier);
       options.cuda.first_layer = layer;
       ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, options, 100));
@@ -230,7 +231,8 @@ TEST_F(TrainCudaTest, OddShapesToo) {
         Shape{{48, 200, 10}, 16, Activation::kRelu}}) {  // 16 units a block
     const Task task(shape.widths, shape.batch, 20, shape.activation);
     ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
-    for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+    for (const CudaTier tier :
+         {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
       for (const CudaFirstLayer layer :
            {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
         CompileOptions options = Options(Dispatch::kAuto, true, tier);
@@ -255,13 +257,14 @@ TEST_F(TrainCudaTest, AGraphOfAnyNumberOfStepsHasTheBitsOfTheOps) {
     }
   };
   same(false, CudaTier::kAuto);
-  same(true, CudaTier::kT0);
-  same(true, CudaTier::kT1);
+  same(true, CudaTier::kLibrary);
+  same(true, CudaTier::kFused);
 }
 
 TEST_F(TrainCudaTest, RunsOfAnyLengthHaveTheSameBits) {
   const Task task({20, 16, 4}, 8, 23);
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+  for (const CudaTier tier :
+       {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
     const CompileOptions options = Options(Dispatch::kAuto, true, tier);
     ASSERT_OK_AND_ASSIGN(const Trained once, Train(task, options, 22));
     ASSERT_OK_AND_ASSIGN(const Trained often, Train(task, options, 2));
@@ -271,7 +274,8 @@ TEST_F(TrainCudaTest, RunsOfAnyLengthHaveTheSameBits) {
 
 TEST_F(TrainCudaTest, RowsThatDoNotFitAreBroughtAsStepsNeedThem) {
   const Task task({784, 16, 4}, 8, 23);
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+  for (const CudaTier tier :
+       {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
     CompileOptions options = Options(Dispatch::kAuto, true, tier);
     ASSERT_OK_AND_ASSIGN(const Trained all, Train(task, options));
     EXPECT_EQ(all.traffic.in_steps_bytes, 0) << lowering_;
@@ -286,7 +290,7 @@ TEST_F(TrainCudaTest, RowsThatDoNotFitAreBroughtAsStepsNeedThem) {
 
 TEST_F(TrainCudaTest, RowsThatDoNotFitMayBeNumberedWithGaps) {
   Task task({20, 16, 4}, 8, 12);
-  CompileOptions options = Options(Dispatch::kAuto, true, CudaTier::kT0);
+  CompileOptions options = Options(Dispatch::kAuto, true, CudaTier::kLibrary);
   options.cuda.table_limit_bytes = 2000;
   ASSERT_OK_AND_ASSIGN(const Trained want, Train(task, options));
   task.gap = 3;
@@ -297,7 +301,7 @@ TEST_F(TrainCudaTest, RowsThatDoNotFitMayBeNumberedWithGaps) {
 
 TEST_F(TrainCudaTest, ParamsThatTheCallerChangesAreTakenAnew) {
   const Task task({20, 16, 4}, 8, 2);
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kPersistent}) {
     ASSERT_OK_AND_ASSIGN(
         Graph graph,
         BuildTrainStep(task.model, {}, task.data.rows, task.batch));
@@ -366,7 +370,7 @@ TEST_F(TrainCudaTest, AParamThatIsBoundAnewIsTheOnlyOneTaken) {
     RETURN_IF_ERROR(executable.Run(1));
     return loss;
   };
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kPersistent}) {
     ASSERT_OK_AND_ASSIGN(const float want, second_loss(tier, true));
     ASSERT_OK_AND_ASSIGN(const float got, second_loss(tier, false));
     EXPECT_EQ(got, want) << ToString(tier);
@@ -408,7 +412,7 @@ TEST_F(TrainCudaTest, ARunStepIsOneNodeOfTheStepInHand) {
     return losses;
   };
   for (const int64_t limit : {0, 2000}) {
-    for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+    for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
       CompileOptions options = Options(Dispatch::kGraph, true, tier);
       options.cuda.table_limit_bytes = limit;
       ASSERT_OK_AND_ASSIGN(const std::vector<float> want,
@@ -418,7 +422,8 @@ TEST_F(TrainCudaTest, ARunStepIsOneNodeOfTheStepInHand) {
     }
   }
   EXPECT_THAT(
-      losses(Options(Dispatch::kSingle, true, CudaTier::kT3), true).status(),
+      losses(Options(Dispatch::kSingle, true, CudaTier::kPersistent), true)
+          .status(),
       StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("whole steps")));
 }
 
@@ -427,7 +432,8 @@ TEST_F(TrainCudaTest, MathIsWhatWasAskedFor) {
   const Task task({784, 16, 4}, 8, 3);
   ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
   const auto error = [&](MathMode math) -> absl::StatusOr<double> {
-    CompileOptions options = Options(Dispatch::kGraph, true, CudaTier::kT0);
+    CompileOptions options =
+        Options(Dispatch::kGraph, true, CudaTier::kLibrary);
     options.cuda.math = math;
     ASSIGN_OR_RETURN(const Trained got, Train(task, options));
     EXPECT_THAT(lowering_, HasSubstr(absl::StrCat("math ", ToString(math))));
@@ -444,9 +450,9 @@ TEST_F(TrainCudaTest, MathIsWhatWasAskedFor) {
     EXPECT_GT(tf32, fp32);
     EXPECT_GT(bf16, tf32);
   }
-  CompileOptions t1 = Options(Dispatch::kGraph, true, CudaTier::kT1);
-  t1.cuda.math = MathMode::kBf16;
-  ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, t1));
+  CompileOptions fused = Options(Dispatch::kGraph, true, CudaTier::kFused);
+  fused.cuda.math = MathMode::kBf16;
+  ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, fused));
   EXPECT_THAT(lowering_, HasSubstr("first layer bf16"));
   ExpectNear(got, want, 5e-2);
 }
@@ -459,25 +465,28 @@ TEST_F(TrainCudaTest, ATierThatCannotTakeTheStepFallsToTheNextAndSaysWhy) {
                        Compile(std::move(graph), Options(Dispatch::kAuto, true,
                                                          CudaTier::kAuto)));
   ASSERT_TRUE(compiled.cuda.has_value());
-  EXPECT_EQ(compiled.cuda->tier, CudaTier::kT0);
-  EXPECT_THAT(compiled.cuda->notes,
-              testing::Contains(HasSubstr("tier t3: want one hidden layer")));
+  EXPECT_EQ(compiled.cuda->tier, CudaTier::kLibrary);
+  EXPECT_THAT(
+      compiled.cuda->notes,
+      testing::Contains(HasSubstr("tier persistent: want one hidden layer")));
 
   ASSERT_OK_AND_ASSIGN(graph, BuildTrainStep(deep, {}, 97, 8));
-  EXPECT_THAT(Compile(std::move(graph),
-                      Options(Dispatch::kSingle, true, CudaTier::kAuto))
-                  .status(),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       AllOf(HasSubstr("tier t3: want one hidden layer"),
-                             HasSubstr("--dispatch graph"))));
+  EXPECT_THAT(
+      Compile(std::move(graph),
+              Options(Dispatch::kSingle, true, CudaTier::kAuto))
+          .status(),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr("tier persistent: want one hidden layer"),
+                     HasSubstr("--dispatch graph"))));
 }
 
 TEST_F(TrainCudaTest, ATierOfAnotherDispatchIsRefused) {
   const Task task({20, 16, 4}, 8, 1);
   EXPECT_THAT(
-      Train(task, Options(Dispatch::kGraph, true, CudaTier::kT3)).status(),
+      Train(task, Options(Dispatch::kGraph, true, CudaTier::kPersistent))
+          .status(),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("tier t3: want dispatch single")));
+               HasSubstr("tier persistent: want dispatch single")));
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ WayFigures FiguresOf(const ModelSpec& model, const BenchRow& row,
   figures.median_us = Median(us);
   figures.p5_us = Percentile(us, 0.05);
   figures.p95_us = Percentile(us, 0.95);
-  figures.ratio = PairedRatio(way.us, row.Way(kFusedWay).us);
+  figures.ratio = PairedRatio(way.us, row.Baseline().us);
   figures.verdict = VerdictOf(figures.ratio, EnoughFor(way.us));
   figures.gflops = TextbookFlops(model, row.batch) / figures.median_us * 1e-3;
   return figures;
@@ -185,7 +185,7 @@ Json BenchToJson(const Config& config, const BenchRun& run) {
   Json json = SettingsToJson(config);
   json["data"] = run.source;
   json["density"] = run.density;
-  const Samples& samples = run.rows[0].Way(kFusedWay).us;
+  const Samples& samples = run.rows[0].Baseline().us;
   json["samples"] = AllOf(samples).size();
   json["processes"] = samples.size();
   json["lr"] = kTimingRate;

@@ -269,7 +269,7 @@ std::vector<StepInfo> StepsOf(const HiddenSplitMatch& match,
     info.bytes = share * match.bytes;
     return info;
   };
-  if (plan.tier == cuda::Tier::kT1) {
+  if (plan.tier == CudaTier::kFused) {
     // The first layer is in both, and all but everything.
     return {step("forward", "forward", forward, 0.5),
             step("loss", "loss", loss, 0),
@@ -296,7 +296,7 @@ CudaSpec LowerHiddenSplit(const HiddenSplitMatch& match,
   spec.steps_per_launch = steps_per_launch;
   spec.plan = absl::StrCat("workspace of the blocks: ", plan.workspace_bytes,
                            " bytes\n");
-  if (plan.tier == cuda::Tier::kT3) {
+  if (plan.tier == CudaTier::kPersistent) {
     spec.launch = CudaLaunch::kPersistent;
     spec.stops = plan.shape.models == 1;
     spec.persistent = [match, plan, stops = spec.stops](

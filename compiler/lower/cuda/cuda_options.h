@@ -4,19 +4,12 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/hidden_split/tier.h"
 #include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 
-// What a step is on a GPU; DESIGN.md section 7. T0: the library's matmuls and
-// our kernels. T1: three kernels. T3: one kernel for many steps.
-enum class CudaTier : uint8_t { kAuto, kT0, kT1, kT3 };
 const char* ToString(CudaTier tier);
-
-// How tiers T1 and T3 multiply by the bytes of the first layer: fp32 FMAs, or
-// exact products of bytes with weights split into three bf16 parts.
-// kAuto: the trainer times both; here it means FMAs.
-enum class CudaFirstLayer : uint8_t { kAuto, kFma, kSplit };
 const char* ToString(CudaFirstLayer first_layer);
 
 struct CudaOptions {

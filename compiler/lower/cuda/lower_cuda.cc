@@ -22,21 +22,9 @@ constexpr int64_t kNodesPerGraph = 96;
 constexpr int64_t kMaxStepsPerGraph = 64;
 // What its launch may cost beside the nodes, where both are known.
 constexpr double kLaunchShare = 0.02;
-// Where T1 was meant to be best; past it every block reads too much of x.
+// The largest batch that the tiers fused and persistent were designed for: past
+// it every block reads too much of x.
 constexpr int64_t kMaxHiddenSplitBatch = 512;
-
-cuda::Tier KernelTier(CudaTier tier) {
-  switch (tier) {
-    case CudaTier::kT1:
-      return cuda::Tier::kT1;
-    case CudaTier::kT3:
-      return cuda::Tier::kT3;
-    case CudaTier::kAuto:
-    case CudaTier::kT0:
-      break;
-  }
-  CHECK(false);
-}
 
 // The device that a plan without one is for.
 CudaDevice PlannedDevice() {
@@ -94,7 +82,7 @@ class CudaLowering {
     if (tier == CudaTier::kAuto || request_.way == CudaWay::kAuto) {
       return absl::OkStatus();
     }
-    const bool one_kernel = tier == CudaTier::kT3;
+    const bool one_kernel = tier == CudaTier::kPersistent;
     if (one_kernel == (request_.way == CudaWay::kSingle)) {
       return absl::OkStatus();
     }
@@ -108,23 +96,23 @@ class CudaLowering {
     if (options_.tier != CudaTier::kAuto) return {options_.tier};
     switch (request_.way) {
       case CudaWay::kSingle:
-        return {CudaTier::kT3};
+        return {CudaTier::kPersistent};
       case CudaWay::kGraph:
-        return request_.fuse ? std::vector{CudaTier::kT1, CudaTier::kT0}
-                             : std::vector{CudaTier::kT0};
+        return request_.fuse ? std::vector{CudaTier::kFused, CudaTier::kLibrary}
+                             : std::vector{CudaTier::kLibrary};
       case CudaWay::kOps:
-        return {CudaTier::kT0};
+        return {CudaTier::kLibrary};
       case CudaWay::kAuto:
         break;
     }
-    if (!request_.fuse) return {CudaTier::kT0};
-    return {CudaTier::kT3, CudaTier::kT1, CudaTier::kT0};
+    if (!request_.fuse) return {CudaTier::kLibrary};
+    return {CudaTier::kPersistent, CudaTier::kFused, CudaTier::kLibrary};
   }
 
   absl::StatusOr<CudaSpec> LowerTiers() {
     for (const CudaTier tier : Tiers()) {
       absl::StatusOr<CudaSpec> spec =
-          tier == CudaTier::kT0 ? LowerOps() : LowerFused(tier);
+          tier == CudaTier::kLibrary ? LowerOps() : LowerFused(tier);
       if (spec.ok() || !absl::IsUnimplemented(spec.status())) {
         lowered_.tier = tier;
         return spec;
@@ -137,7 +125,7 @@ class CudaLowering {
                                          : ""));
   }
 
-  // ---- T1 and T3 ------------------------------------------------------------
+  // ---- tiers fused and persistent -------------------------------------------
 
   absl::StatusOr<CudaSpec> LowerFused(CudaTier tier) {
     const auto refuse = [&](absl::string_view why) {
@@ -148,9 +136,9 @@ class CudaLowering {
     if (!match.ok()) return refuse(match.status().message());
     if (options_.math == MathMode::kTf32) return refuse("no math tf32");
     if (options_.math == MathMode::kBf16) {
-      match->shape.first_layer = cuda::FirstLayer::kBf16;
+      match->shape.first_layer = CudaFirstLayer::kBf16;
     } else if (options_.first_layer == CudaFirstLayer::kSplit) {
-      match->shape.first_layer = cuda::FirstLayer::kSplit3;
+      match->shape.first_layer = CudaFirstLayer::kSplit;
     }
     if (options_.tier == CudaTier::kAuto &&
         match->shape.batch > kMaxHiddenSplitBatch) {
@@ -160,7 +148,8 @@ class CudaLowering {
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
     if (!plan.refusal.empty()) return refuse(plan.refusal);
     const bool each = request_.way == CudaWay::kOps;
-    constexpr int64_t kNodesPerStep = 3;  // in T1: forward, loss, backward
+    constexpr int64_t kNodesPerStep =
+        3;  // of tier fused: forward, loss, backward
     return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(kNodesPerStep));
   }
 
@@ -168,12 +157,10 @@ class CudaLowering {
   absl::StatusOr<cuda::HiddenSplitPlan> Plan(CudaTier tier,
                                              const HiddenSplitMatch& match) {
     cuda::DeviceLimits limits;
-    limits.multiprocessors = device_.multiprocessors;
     limits.shared_bytes = device_.max_shared_bytes;
     if (device_.compute_major < 9) limits.max_cluster = 1;
-    cuda::HiddenSplitPlan plan =
-        PlanHiddenSplit(KernelTier(tier), match.shape, limits);
-    if (tier != CudaTier::kT3 || session_ == nullptr) return plan;
+    cuda::HiddenSplitPlan plan = PlanHiddenSplit(tier, match.shape, limits);
+    if (tier != CudaTier::kPersistent || session_ == nullptr) return plan;
     for (const int smaller : {8, 1}) {
       if (!plan.refusal.empty()) return plan;
       if (plan.blocks <= smaller) continue;
@@ -183,15 +170,16 @@ class CudaLowering {
       ASSIGN_OR_RETURN(const int clusters,
                        session_->cuda.MaxActiveClusters(launch));
       if (clusters > 0) return plan;
-      lowered_.notes.push_back(absl::StrCat(
-          "tier t3: the device cannot place a cluster of ", plan.blocks));
+      lowered_.notes.push_back(
+          absl::StrCat("tier persistent: the device cannot place a cluster of ",
+                       plan.blocks));
       limits.max_cluster = smaller;
-      plan = PlanHiddenSplit(KernelTier(tier), match.shape, limits);
+      plan = PlanHiddenSplit(tier, match.shape, limits);
     }
     return plan;
   }
 
-  // ---- T0, and without fusion -----------------------------------------------
+  // ---- tier library, and every graph without fusion -------------------------
 
   absl::StatusOr<CudaSpec> LowerOps() {
     CudaMatMulChoice matmuls;
@@ -281,7 +269,7 @@ class CudaLowering {
         absl::StrAppend(&text, "one persistent kernel for many steps");
         break;
     }
-    if (lowered_.tier != CudaTier::kT0) {
+    if (lowered_.tier != CudaTier::kLibrary) {
       absl::StrAppend(&text, ", first layer ",
                       options_.math == MathMode::kBf16 ? "bf16"
                       : options_.first_layer == CudaFirstLayer::kSplit
@@ -292,8 +280,9 @@ class CudaLowering {
                       library_.empty() ? "cublasLt" : library_);
     }
     if (const int64_t models = ModelsOf(graph_); models > 0) {
-      absl::StrAppend(&text, "; ", models, " models",
-                      lowered_.tier == CudaTier::kT3 ? ", a cluster each" : "");
+      absl::StrAppend(
+          &text, "; ", models, " models",
+          lowered_.tier == CudaTier::kPersistent ? ", a cluster each" : "");
     }
     return absl::StrCat(text, "; ", device_.ToString());
   }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// T3 of the hidden-split step: one cluster of blocks runs many steps in one
-// launch. Weights stay in shared memory; the bytes of the next batch come in
-// by bulk copies; each block pushes its partial logits to all blocks, which
-// sum them in the same order and so have the same dlogits and b2.
+// Tier persistent of the hidden-split step: one cluster of blocks runs many
+// steps in one launch. Weights stay in shared memory; bulk copies prefetch the
+// bytes of the next batch; each block pushes its partial logits to all blocks,
+// which sum them in the same order and so have the same dlogits and b2.
 //
-// Inboxes, outboxes and x are there twice, by parity of the step. That is
-// enough: a block sends step t + 1 only when it has read all of step t, and
-// step t + 2 only when it has all of t + 1, so that then every block has read,
-// and has been sent, all of step t. The inbox of step t + 1 is free until this
-// block has sent step t: the forward pass of step t has its sums there.
+// Inboxes, outboxes and x are double-buffered by the parity of the step. Two
+// buffers are enough: a block sends step t + 1 only after it has read all of
+// step t, and step t + 2 only after it has received all of t + 1; by then every
+// block has read, and has been sent, all of step t. The inbox of step t + 1 is
+// unused until this block has sent step t, so the forward pass of step t keeps
+// its partial sums there.
 //
-// Expected of a step, with 8 columns a block and kSplit3 at 784-128-10, batch
+// Expected of a step, with 8 columns a block and kSplit at 784-128-10, batch
 // 32: forward 0.5 us, push and wait 0.3, loss and e 0.3, updates 0.6, and in
 // all 6 block barriers 0.15; no load from global memory is waited for.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T3_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T3_CUH_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_PERSISTENT_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_PERSISTENT_CUH_
 
-#include "kernels/cuda/hidden_split/hidden_split_head.cuh"
+#include "kernels/cuda/hidden_split/head.cuh"
 
 namespace onestep::cuda::hidden_split {
 
-// A release to the host and a load from it take longer than a step, so they
-// are made every so many steps.
+// A release to the host and a load from it take longer than a step, so the
+// kernel makes one of each every kSignalSteps steps.
 inline constexpr int kSignalSteps = 8;
 inline constexpr int kHeaderFloats = 4;  // of a message: the stop flag
 
@@ -239,4 +240,4 @@ void HiddenSplitPersistentKernel(PersistentArgs args) {
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T3_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_PERSISTENT_CUH_

@@ -3,13 +3,13 @@
 // (kernels/cuda/hidden_split/hidden_split.h) moves between global and shared
 // memory. All threads of the block call each function; the SyncBlock after it
 // is the caller's.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_MEMORY_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_MEMORY_CUH_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_MEMORY_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_MEMORY_CUH_
 
 #include <cstdint>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/hidden_split/hidden_split_layout.h"
+#include "kernels/cuda/hidden_split/layout.h"
 
 namespace onestep::cuda::hidden_split {
 
@@ -348,4 +348,4 @@ ONESTEP_DEVICE void GatherLabels(const StepArgs& args, const int32_t* indices,
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_MEMORY_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_MEMORY_CUH_

@@ -4,14 +4,14 @@
 // call each function but WriteResults; the SyncBlock between two is the
 // caller's. At batch 32 and 10 classes each has one element a thread: latency,
 // ~0.1 us.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_HEAD_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_HEAD_CUH_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HEAD_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HEAD_CUH_
 
 #include <cstdint>
 #include <limits>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/hidden_split/hidden_split_first_layer.cuh"
+#include "kernels/cuda/hidden_split/first_layer.cuh"
 
 namespace onestep::cuda::hidden_split {
 
@@ -243,4 +243,4 @@ ONESTEP_DEVICE void UpdateHead(const StepArgs& args, int rows, float* w2) {
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_HEAD_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HEAD_CUH_

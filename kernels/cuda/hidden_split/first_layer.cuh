@@ -11,13 +11,13 @@
 // At 784 features, batch 32, 8 columns and kParts = 3 the code for sm_90 has 49
 // feature tiles of 75 instructions forward and 25 of 171 for the update, over
 // four schedulers: ~0.5 and ~0.55 us. No load has a bank conflict.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_FIRST_LAYER_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_FIRST_LAYER_CUH_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FIRST_LAYER_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FIRST_LAYER_CUH_
 
 #include <cstdint>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/hidden_split/hidden_split_memory.cuh"
+#include "kernels/cuda/hidden_split/memory.cuh"
 
 namespace onestep::cuda::hidden_split {
 
@@ -336,4 +336,4 @@ ONESTEP_DEVICE void UpdateFirst(const StepArgs& args, const uint8_t* x,
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_FIRST_LAYER_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FIRST_LAYER_CUH_
