@@ -54,7 +54,7 @@ double Micros(const std::vector<CudaProbeRow>& rows, const std::string& name) {
 }
 
 double NodeUs(const std::vector<CudaProbeRow>& rows) {
-  return Micros(rows, absl::StrCat(kGraphNodeRow, kPlannedChain));
+  return Micros(rows, kGraphNodeRow);
 }
 
 // Of the first matmul in this math: the probe's is square and large.
@@ -79,8 +79,7 @@ void UseKeptProbe(CudaOptions& cuda) {
   if (!device.ok()) return;  // whoever runs on it says so
   const auto rows = KeptRows(Cache(kFile, kWhat), device->ToString());
   cuda.node_us = NodeUs(rows);
-  cuda.graph_launch_us =
-      Micros(rows, absl::StrCat(kGraphLaunchRow, kPlannedChain));
+  cuda.graph_launch_us = Micros(rows, kGraphLaunchRow);
 }
 
 absl::StatusOr<KeptProbe> FindKeptProbe(const CudaOptions& options) {

@@ -88,11 +88,6 @@ class CudaApi {
     std::string kind;  // "kernel", "child graph", "memcpy", ...
     std::string name;  // of a kernel
   };
-  struct WhileNode {
-    Node node = nullptr;
-    Graph body = nullptr;  // owned by the graph
-    uint64_t handle = 0;   // for dev::SetConditional; starts at 1
-  };
 
   virtual ~CudaApi() = default;
 
@@ -147,8 +142,6 @@ class CudaApi {
   virtual absl::StatusOr<Node> AddChildGraph(Graph graph,
                                              absl::Span<const Edge> edges,
                                              Graph child) = 0;
-  virtual absl::StatusOr<WhileNode> AddWhile(Graph graph,
-                                             absl::Span<const Edge> edges) = 0;
   virtual absl::Status BeginCapture(Stream stream) = 0;
   virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
   virtual absl::StatusOr<std::vector<NodeInfo>> Nodes(Graph graph) = 0;

@@ -53,9 +53,6 @@ class NoCuda final : public CudaApi {
                                      Graph) override {
     return None();
   }
-  absl::StatusOr<WhileNode> AddWhile(Graph, absl::Span<const Edge>) override {
-    return None();
-  }
   absl::Status BeginCapture(Stream) override { return None(); }
   absl::StatusOr<Graph> EndCapture(Stream) override { return None(); }
   absl::StatusOr<std::vector<NodeInfo>> Nodes(Graph) override { return None(); }

@@ -185,12 +185,6 @@ absl::StatusOr<CudaApi::Node> TimedCuda::AddChildGraph(
   return cuda_.AddChildGraph(graph, edges, child);
 }
 
-absl::StatusOr<CudaApi::WhileNode> TimedCuda::AddWhile(
-    Graph graph, absl::Span<const Edge> edges) {
-  const Timer timer(totals_[kAddWhile]);
-  return cuda_.AddWhile(graph, edges);
-}
-
 absl::Status TimedCuda::BeginCapture(Stream stream) {
   const Timer timer(totals_[kBeginCapture]);
   return cuda_.BeginCapture(stream);

@@ -16,7 +16,6 @@ namespace onestep {
 #define ONESTEP_CUDA_CALLS(F) \
   F(AddChildGraph)            \
   F(AddKernel)                \
-  F(AddWhile)                 \
   F(BeginCapture)             \
   F(CopyToDevice)             \
   F(CopyToHost)               \
@@ -101,8 +100,6 @@ class TimedCuda final : public CudaApi {
                                  const Launch& launch) override;
   absl::StatusOr<Node> AddChildGraph(Graph graph, absl::Span<const Edge> edges,
                                      Graph child) override;
-  absl::StatusOr<WhileNode> AddWhile(Graph graph,
-                                     absl::Span<const Edge> edges) override;
   absl::Status BeginCapture(Stream stream) override;
   absl::StatusOr<Graph> EndCapture(Stream stream) override;
   absl::StatusOr<std::vector<NodeInfo>> Nodes(Graph graph) override;

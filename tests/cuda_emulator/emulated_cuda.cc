@@ -227,7 +227,6 @@ absl::Status EmulatedCuda::RunOne(StreamState& towards, int mood) {
     return RunWork(work);
   }
   if (task.run == nullptr) {
-    task.exec->graph->ResetConditions();
     task.run = std::make_shared<EmulatedGraphRun>(*task.exec->graph);
   }
   const std::shared_ptr<ExecState> exec = task.exec;
