@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cupti_accounting.h"
 
 namespace onestep {
 namespace {
@@ -299,6 +300,10 @@ class Cuda final : public CudaApi {
   absl::Status RunMatMul(MatMulPlan plan, const CudaMatMulOperands& operands,
                          Stream stream) override {
     return library_->Run(*Native(plan), operands, stream);
+  }
+
+  absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() override {
+    return CountCallsByCupti();
   }
 
  private:

@@ -11,6 +11,7 @@
 #define ONESTEP_RUNTIME_CUDA_CUDA_API_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/launch.h"
+#include "runtime/cuda/cuda_call_stats.h"
 
 namespace onestep {
 
@@ -167,6 +169,11 @@ class CudaApi {
   virtual absl::Status RunMatMul(MatMulPlan plan,
                                  const CudaMatMulOperands& operands,
                                  Stream stream) = 0;
+
+  // ---- accounting ----
+  // Counts the calls of CUDA, whoever makes them, for a profile. Unavailable,
+  // with the reason, when nothing here can count them.
+  virtual absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() = 0;
 };
 
 // CUDA on this machine; lives as long as the program.

@@ -74,6 +74,9 @@ class NoCuda final : public CudaApi {
                          Stream) override {
     return None();
   }
+  absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() override {
+    return None();
+  }
 };
 
 }  // namespace

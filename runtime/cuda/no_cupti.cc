@@ -4,7 +4,7 @@
 
 namespace onestep {
 
-absl::StatusOr<std::unique_ptr<CuptiAccounting>> CuptiAccounting::Create(
+absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCallsByCupti(
     const std::string&) {
   return absl::UnavailableError("cupti: built without cupti.h");
 }

@@ -372,4 +372,29 @@ absl::StatusOr<float> EmulatedCuda::Elapsed(Event from, Event to) {
   return static_cast<float>(pieces) * 1e-3f;
 }
 
+// ---- accounting ------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<CudaCallCounter>> EmulatedCuda::CountCalls() {
+  class LogCounter final : public CudaCallCounter {
+   public:
+    explicit LogCounter(const CallLog& log)
+        : log_(log), first_(log.calls().size()) {}
+    std::vector<CudaCallStats> Stats() const override {
+      std::map<std::string, int64_t> counts;
+      for (size_t i = first_; i < log_.calls().size(); ++i) {
+        ++counts[log_.calls()[i].name];
+      }
+      std::vector<CudaCallStats> stats;
+      for (const auto& [call, calls] : counts)
+        stats.push_back({call, calls, 0});
+      return stats;
+    }
+
+   private:
+    const CallLog& log_;
+    const size_t first_;
+  };
+  return std::make_unique<LogCounter>(log_);
+}
+
 }  // namespace onestep
