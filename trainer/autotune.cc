@@ -223,8 +223,8 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
   json["device"] = NameOf(config.compile.device);
   if (config.compile.device == Device::kGpu) {
     const CudaOptions& cuda = config.compile.cuda;
-    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-    ASSIGN_OR_RETURN(const CudaDevice device, api.Device());
+    ASSIGN_OR_RETURN(CudaApi* const api, cuda.Api());
+    ASSIGN_OR_RETURN(const CudaDevice device, api->Device());
     json["gpu"] = device.ToString();
     json["math"] = NameOf(cuda.math);
     json["tier"] = NameOf(cuda.tier);
@@ -355,9 +355,8 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data,
     if (config.input == InputMode::kSparse) {
       return absl::UnimplementedError("--input sparse on --device gpu");
     }
-    const CudaOptions& cuda = config.compile.cuda;
-    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-    RETURN_IF_ERROR(api.Device().status());
+    ASSIGN_OR_RETURN(CudaApi* const cuda, config.compile.cuda.Api());
+    RETURN_IF_ERROR(cuda->Device().status());
     UseKeptProbe(config.compile.cuda);
   }
   if (candidates.size() == 1) {

@@ -149,9 +149,18 @@ const char* KindName(cudaGraphNodeType type) {
 
 class Cuda final : public CudaApi {
  public:
+  std::string RuntimeVersion() override { return CudaRuntimeVersion(); }
   absl::StatusOr<CudaDevice> Device() override {
-    RETURN_IF_ERROR(CudaDeviceCount().status());
-    return DescribeCudaDevice(0);
+    RETURN_IF_ERROR(DeviceCount().status());
+    return DescribeDevice(0);
+  }
+  absl::StatusOr<std::vector<CudaDevice>> Devices() override {
+    ASSIGN_OR_RETURN(const int count, DeviceCount());
+    std::vector<CudaDevice> devices;
+    for (int i = 0; i < count; ++i) {
+      ASSIGN_OR_RETURN(devices.emplace_back(), DescribeDevice(i));
+    }
+    return devices;
   }
   absl::StatusOr<int64_t> FreeMemory() override {
     size_t free = 0, total = 0;
@@ -307,6 +316,8 @@ class Cuda final : public CudaApi {
   }
 
  private:
+  static absl::StatusOr<int> DeviceCount();
+  static absl::StatusOr<CudaDevice> DescribeDevice(int index);
   absl::StatusOr<CublasLt*> Library() {
     if (library_ == nullptr) {
       ASSIGN_OR_RETURN(library_, CublasLt::Create(*this));
@@ -318,6 +329,36 @@ class Cuda final : public CudaApi {
   // Of the kernels that were made nodes, by their host handles.
   std::unordered_map<const void*, const char*> names_;
 };
+
+absl::StatusOr<int> Cuda::DeviceCount() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count);
+      error != cudaSuccess) {
+    return NoCudaDevice(error);
+  }
+  if (count == 0) return absl::UnavailableError("device gpu: no CUDA device");
+  return count;
+}
+
+absl::StatusOr<CudaDevice> Cuda::DescribeDevice(int index) {
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, index);
+      error != cudaSuccess) {
+    return NoCudaDevice(error);
+  }
+  int driver = 0;
+  RETURN_IF_CUDA_ERROR(cudaDriverGetVersion(&driver));
+  CudaDevice device;
+  device.name = properties.name;
+  device.multiprocessors = properties.multiProcessorCount;
+  device.compute_major = properties.major;
+  device.compute_minor = properties.minor;
+  device.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  device.max_shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
+  device.runtime_version = CudaRuntimeVersion();
+  device.driver_version = CudaVersionName(driver);
+  return device;
+}
 
 absl::Status Cuda::Preload(const Launch& launch) {
   cudaFuncAttributes attributes;
@@ -459,9 +500,9 @@ absl::StatusOr<CudaApi::GraphExec> Cuda::Instantiate(Graph graph,
 
 }  // namespace
 
-CudaApi& RealCuda() {
+absl::StatusOr<CudaApi*> FindCuda() {
   static Cuda* const cuda = new Cuda;
-  return *cuda;
+  return cuda;
 }
 
 }  // namespace onestep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The few CUDA calls that onestep makes, behind one interface: CUDA itself
-// (cuda_api.cc), a stub where CUDA was not found (no_cuda_api.cc), and in the
-// tests an emulator that runs the kernels on the CPU and records the calls.
+// (cuda_api.cc), and in the tests an emulator that runs the kernels on the CPU
+// and records the calls.
 //
 // Every call returns a status that names the call and CUDA's reason:
 // Unavailable: no driver or device; ResourceExhausted: memory, with the bytes
@@ -93,8 +93,12 @@ class CudaApi {
 
   virtual ~CudaApi() = default;
 
-  // Of device 0, which all calls use. Unavailable with the reason.
+  // "13.0": of the CUDA runtime that was linked; needs no device.
+  virtual std::string RuntimeVersion() = 0;
+  // Device 0, which all other calls use. Unavailable with the reason.
   virtual absl::StatusOr<CudaDevice> Device() = 0;
+  // All devices, at least one. Unavailable with the reason.
+  virtual absl::StatusOr<std::vector<CudaDevice>> Devices() = 0;
   // Bytes of device memory that can be allocated now.
   virtual absl::StatusOr<int64_t> FreeMemory() = 0;
 
@@ -176,8 +180,10 @@ class CudaApi {
   virtual absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() = 0;
 };
 
-// CUDA on this machine; lives as long as the program.
-CudaApi& RealCuda();
+// The CUDA that this program was built with; lives as long as the program.
+// Unavailable: it was built without CUDA. Whether there is a device, Device()
+// says.
+absl::StatusOr<CudaApi*> FindCuda();
 
 }  // namespace onestep
 

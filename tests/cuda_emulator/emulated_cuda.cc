@@ -129,9 +129,18 @@ std::string EmulatedCuda::LiveObjects() const {
   return text;
 }
 
+std::string EmulatedCuda::RuntimeVersion() {
+  return options_.device.runtime_version;
+}
+
 absl::StatusOr<CudaDevice> EmulatedCuda::Device() {
   RETURN_IF_ERROR(Begin({"Device"}));
   return options_.device;
+}
+
+absl::StatusOr<std::vector<CudaDevice>> EmulatedCuda::Devices() {
+  ASSIGN_OR_RETURN(CudaDevice device, Device());
+  return std::vector{std::move(device)};
 }
 
 // ---- streams ---------------------------------------------------------------

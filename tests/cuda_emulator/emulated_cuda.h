@@ -92,7 +92,9 @@ class EmulatedCuda final : public CudaApi {
   // "2 device allocations (512 bytes), 1 stream": what was not freed; or "".
   std::string LiveObjects() const;
 
+  std::string RuntimeVersion() override;
   absl::StatusOr<CudaDevice> Device() override;
+  absl::StatusOr<std::vector<CudaDevice>> Devices() override;
   absl::StatusOr<int64_t> FreeMemory() override;
 
   // *: wants bytes > 0.

@@ -165,8 +165,9 @@ Json SettingsToJson(const Config& config) {
   json["device"] = NameOf(compile.device);
   if (compile.device == Device::kGpu) {
     const CudaOptions& cuda = compile.cuda;
-    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-    const absl::StatusOr<CudaDevice> gpu = api.Device();
+    const absl::StatusOr<CudaApi*> api = cuda.Api();
+    const absl::StatusOr<CudaDevice> gpu =
+        api.ok() ? (*api)->Device() : api.status();
     json["gpu"] = gpu.ok() ? gpu->ToString() : "unknown";
     json["math"] = NameOf(cuda.math);
     json["steps_per_launch"] = cuda.steps_per_launch;

@@ -107,8 +107,7 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
                                const OptimizerSpec& optimizer,
                                const Dataset& data) {
   if (way_.compile.device == Device::kGpu) {
-    CudaApi* const cuda = way_.compile.cuda.cuda;
-    cuda_ = cuda == nullptr ? &RealCuda() : cuda;
+    ASSIGN_OR_RETURN(cuda_, way_.compile.cuda.Api());
   }
   ASSIGN_OR_RETURN(session_, StepSession::Create(model, optimizer, way_.compile,
                                                  data, options_.batch));

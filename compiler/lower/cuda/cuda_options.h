@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
 #include "kernels/cuda/hidden_split/tier.h"
 #include "runtime/cuda/cuda_api.h"
 
@@ -13,7 +14,7 @@ const char* ToString(CudaTier tier);
 const char* ToString(CudaFirstLayer first_layer);
 
 struct CudaOptions {
-  CudaApi* cuda = nullptr;  // null: this machine's
+  CudaApi* cuda = nullptr;  // null: what FindCuda finds
   // Without a device, plan for one of this kind; the executable cannot run.
   bool plan_only = false;
   MathMode math = MathMode::kFp32;
@@ -26,6 +27,12 @@ struct CudaOptions {
   // Device memory for the data; beyond it rows are brought as steps need them.
   // 0: what is free.
   int64_t table_limit_bytes = 0;
+
+  // Unavailable: there is no CUDA, with the reason.
+  absl::StatusOr<CudaApi*> Api() const {
+    if (cuda != nullptr) return cuda;
+    return FindCuda();
+  }
 };
 
 }  // namespace onestep

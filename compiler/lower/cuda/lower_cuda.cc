@@ -45,9 +45,9 @@ class CudaLowering {
 
   absl::StatusOr<LoweredCuda> Run() {
     RETURN_IF_ERROR(CheckRequest());
-    CudaApi& cuda = options_.cuda == nullptr ? RealCuda() : *options_.cuda;
+    ASSIGN_OR_RETURN(CudaApi* const cuda, options_.Api());
     absl::StatusOr<std::unique_ptr<CudaSession>> session =
-        CudaSession::Create(cuda);
+        CudaSession::Create(*cuda);
     if (session.ok()) {
       session_ = *std::move(session);
       device_ = session_->device;
