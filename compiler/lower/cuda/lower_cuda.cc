@@ -40,10 +40,10 @@ CudaDevice PlannedDevice() {
 class CudaLowering {
  public:
   CudaLowering(Graph& graph, const CudaRequest& request,
-               const CudaOptions& options)
-      : graph_(graph), request_(request), options_(options) {}
+               const CudaOptions& options, CudaReport& report)
+      : graph_(graph), request_(request), options_(options), report_(report) {}
 
-  absl::StatusOr<LoweredCuda> Run() {
+  absl::StatusOr<std::unique_ptr<CudaProgram>> Run() {
     RETURN_IF_ERROR(CheckRequest());
     ASSIGN_OR_RETURN(CudaApi* const cuda, options_.Api());
     absl::StatusOr<std::unique_ptr<CudaSession>> session =
@@ -62,18 +62,20 @@ class CudaLowering {
     };
     spec.empty = cuda::ProbeEmpty(/*waits=*/false);
     spec.lowering = Describe(spec);
-    lowered_.device = device_.ToString();
+    report_.device = device_.ToString();
     DescribeNodes(spec);
+    std::unique_ptr<CudaProgram> program;
     if (session_ == nullptr) {
       absl::StrAppend(&spec.lowering,
                       "; planned, not run: ", no_device_.message());
-      lowered_.program = CudaProgram::Planned(std::move(spec), no_device_);
+      program = CudaProgram::Planned(std::move(spec), no_device_);
     } else {
-      ASSIGN_OR_RETURN(lowered_.program,
+      ASSIGN_OR_RETURN(program,
                        CudaProgram::Create(std::move(session_), std::move(spec),
                                            options_.table_limit_bytes));
     }
-    return std::move(lowered_);
+    report_.program = program.get();
+    return program;
   }
 
  private:
@@ -114,13 +116,13 @@ class CudaLowering {
       absl::StatusOr<CudaSpec> spec =
           tier == CudaTier::kLibrary ? LowerOps() : LowerFused(tier);
       if (spec.ok() || !absl::IsUnimplemented(spec.status())) {
-        lowered_.tier = tier;
+        report_.tier = tier;
         return spec;
       }
-      lowered_.notes.push_back(std::string(spec.status().message()));
+      report_.notes.push_back(std::string(spec.status().message()));
     }
     return absl::UnimplementedError(absl::StrCat(
-        "device gpu: ", absl::StrJoin(lowered_.notes, "; "),
+        "device gpu: ", absl::StrJoin(report_.notes, "; "),
         request_.way == CudaWay::kSingle ? "; --dispatch graph can run the step"
                                          : ""));
   }
@@ -170,7 +172,7 @@ class CudaLowering {
       ASSIGN_OR_RETURN(const int clusters,
                        session_->cuda.MaxActiveClusters(launch));
       if (clusters > 0) return plan;
-      lowered_.notes.push_back(
+      report_.notes.push_back(
           absl::StrCat("tier persistent: the device cannot place a cluster of ",
                        plan.blocks));
       limits.max_cluster = smaller;
@@ -203,8 +205,8 @@ class CudaLowering {
       ASSIGN_OR_RETURN(library_, session_->cuda.MatMulLibrary());
     }
     ASSIGN_OR_RETURN(CudaOps ops, LowerCudaOps(graph_, matmuls));
-    lowered_.notes.insert(lowered_.notes.end(), ops.notes.begin(),
-                          ops.notes.end());
+    report_.notes.insert(report_.notes.end(), ops.notes.begin(),
+                         ops.notes.end());
     library_matmuls_ = ops.library;
     CudaSpec spec;
     spec.slots = std::move(ops.slots);
@@ -246,15 +248,15 @@ class CudaLowering {
   void DescribeNodes(const CudaSpec& spec) {
     const std::vector<CudaNode> nodes =
         CudaProgram::Planned(spec, absl::OkStatus())->Nodes();
-    lowered_.nodes = CudaNodesText(nodes);
-    lowered_.nodes_dot = CudaNodesDot(nodes);
-    lowered_.occupancy =
+    report_.nodes = CudaNodesText(nodes);
+    report_.nodes_dot = CudaNodesDot(nodes);
+    report_.occupancy =
         OccupancyOf(nodes, spec.launch != CudaLaunch::kEach, device_);
   }
 
   std::string Describe(const CudaSpec& spec) const {
     const int64_t ops = std::ssize(spec.steps);
-    std::string text = absl::StrCat("cuda ", ToString(lowered_.tier), ", math ",
+    std::string text = absl::StrCat("cuda ", ToString(report_.tier), ", math ",
                                     ToString(options_.math), ": ");
     switch (spec.launch) {
       case CudaLaunch::kEach:
@@ -269,7 +271,7 @@ class CudaLowering {
         absl::StrAppend(&text, "one persistent kernel for many steps");
         break;
     }
-    if (lowered_.tier != CudaTier::kLibrary) {
+    if (report_.tier != CudaTier::kLibrary) {
       absl::StrAppend(&text, ", first layer ",
                       options_.math == MathMode::kBf16 ? "bf16"
                       : options_.first_layer == CudaFirstLayer::kSplit
@@ -282,7 +284,7 @@ class CudaLowering {
     if (const int64_t models = ModelsOf(graph_); models > 0) {
       absl::StrAppend(
           &text, "; ", models, " models",
-          lowered_.tier == CudaTier::kPersistent ? ", a cluster each" : "");
+          report_.tier == CudaTier::kPersistent ? ", a cluster each" : "");
     }
     return absl::StrCat(text, "; ", device_.ToString());
   }
@@ -295,15 +297,15 @@ class CudaLowering {
   CudaDevice device_;
   std::string library_;
   int library_matmuls_ = 0;
-  LoweredCuda lowered_;
+  CudaReport& report_;
 };
 
 }  // namespace
 
-absl::StatusOr<LoweredCuda> LowerToCuda(Graph& graph,
-                                        const CudaRequest& request,
-                                        const CudaOptions& options) {
-  return CudaLowering(graph, request, options).Run();
+absl::StatusOr<std::unique_ptr<CudaProgram>> LowerToCuda(
+    Graph& graph, const CudaRequest& request, const CudaOptions& options,
+    CudaReport& report) {
+  return CudaLowering(graph, request, options, report).Run();
 }
 
 }  // namespace onestep

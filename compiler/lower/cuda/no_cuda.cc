@@ -13,8 +13,10 @@ absl::StatusOr<CudaProbe> RunCudaProbe(CudaApi&, const CudaProbeOptions&) {
   return FindCuda().status();
 }
 
-absl::StatusOr<LoweredCuda> LowerToCuda(Graph&, const CudaRequest&,
-                                        const CudaOptions&) {
+absl::StatusOr<std::unique_ptr<CudaProgram>> LowerToCuda(Graph&,
+                                                         const CudaRequest&,
+                                                         const CudaOptions&,
+                                                         CudaReport&) {
   return FindCuda().status();
 }
 
