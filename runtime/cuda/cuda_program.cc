@@ -358,28 +358,6 @@ absl::Status CudaProgram::ParamsToHost() {
   return Fail(bindings_->ParamsToHost());
 }
 
-absl::Status CudaProgram::RunStep(int index) {
-  CHECK(index >= 0 && index < std::ssize(spec_.steps));
-  RETURN_IF_ERROR(broken_);
-  if (spec_.launch == CudaLaunch::kPersistent) {
-    return absl::UnimplementedError("run step: a kernel runs whole steps");
-  }
-  return Fail(RunNode(index));
-}
-
-absl::Status CudaProgram::RunNode(int index) {
-  ASSIGN_OR_RETURN(const bool restarted, bindings_->BeginRun(1));
-  const bool chunked = bindings_->chunk_steps() > 0;
-  if (chunked) RETURN_IF_ERROR(bindings_->BeginChunk(0, 1));
-  std::vector<CudaNode> nodes;
-  if (restarted && spec_.begin) nodes = spec_.begin(*bindings_);
-  nodes.push_back(spec_.nodes(*bindings_, 1)[index]);
-  RETURN_IF_ERROR(Preload(nodes));
-  RETURN_IF_ERROR(LaunchAll(nodes));
-  if (chunked) RETURN_IF_ERROR(bindings_->EndChunk());
-  return session_->cuda.Synchronize(session_->stream.get());
-}
-
 int64_t CudaProgram::dispatches() const {
   return spec_.launch == CudaLaunch::kEach ? std::ssize(Nodes()) : 1;
 }

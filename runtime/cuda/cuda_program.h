@@ -111,8 +111,6 @@ class CudaProgram : public Executable {
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
-  // Unimplemented for a step that is not one node.
-  absl::Status RunStep(int index) override;
   const std::vector<StepInfo>& steps() const override { return spec_.steps; }
   // steps(), and after RunTraced what else was a call: the steps' boundary.
   const std::vector<StepInfo>& WorkerSteps(int /*worker*/) const override {
@@ -138,7 +136,6 @@ class CudaProgram : public Executable {
   absl::Status RunSteps(
       int64_t n,
       absl::FunctionRef<absl::Status(int64_t first, int64_t count)> launch);
-  absl::Status RunNode(int index);
   absl::Status Prepare(int64_t n, bool restarted);
   absl::Status LaunchSteps(int64_t first, int64_t n);
   absl::Status Replay(int64_t steps, int64_t times);

@@ -377,56 +377,6 @@ TEST_F(TrainCudaTest, AParamThatIsBoundAnewIsTheOnlyOneTaken) {
   }
 }
 
-// As Train, but node by node: the results of the first step, and then of it
-// again with the weights that it left.
-TEST_F(TrainCudaTest, ARunStepIsOneNodeOfTheStepInHand) {
-  const Task task({20, 16, 4}, 8, 2);
-  const auto losses = [&](CompileOptions options,
-                          bool by_node) -> absl::StatusOr<std::vector<float>> {
-    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {}, task.data.rows,
-                                                 task.batch));
-    ASSIGN_OR_RETURN(const Compiled compiled,
-                     Compile(std::move(graph), options));
-    Executable& executable = *compiled.executable;
-    ASSIGN_OR_RETURN(auto params, InitParams(task.model, Init::kHe, 3));
-    RETURN_IF_ERROR(BindData(executable, task.data));
-    RETURN_IF_ERROR(BindTensors(executable, params));
-    std::vector<int32_t> indices = task.indices;
-    std::vector<float> lrs = task.lrs, losses(2);
-    const auto bind = [&] {
-      absl::Status status = executable.Bind("indices", indices.data(),
-                                            task.batch * sizeof(int32_t), 2);
-      status.Update(executable.Bind("lr", lrs.data(), sizeof(float), 2));
-      status.Update(executable.Bind("loss", losses.data(), sizeof(float), 2));
-      return status;
-    };
-    RETURN_IF_ERROR(bind());
-    for (int i = 0; by_node && i < std::ssize(executable.steps()); ++i) {
-      RETURN_IF_ERROR(executable.RunStep(i));
-    }
-    if (!by_node) {
-      RETURN_IF_ERROR(executable.Run(1));
-      RETURN_IF_ERROR(bind());
-    }
-    RETURN_IF_ERROR(executable.Run(2));
-    return losses;
-  };
-  for (const int64_t limit : {0, 2000}) {
-    for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
-      CompileOptions options = Options(Dispatch::kGraph, true, tier);
-      options.cuda.table_limit_bytes = limit;
-      ASSERT_OK_AND_ASSIGN(const std::vector<float> want,
-                           losses(options, false));
-      ASSERT_OK_AND_ASSIGN(const std::vector<float> got, losses(options, true));
-      EXPECT_EQ(got, want) << ToString(tier) << ", limit " << limit;
-    }
-  }
-  EXPECT_THAT(
-      losses(Options(Dispatch::kSingle, true, CudaTier::kPersistent), true)
-          .status(),
-      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("whole steps")));
-}
-
 // True fp32 is the default, and the others are what they say.
 TEST_F(TrainCudaTest, MathIsWhatWasAskedFor) {
   const Task task({784, 16, 4}, 8, 3);
