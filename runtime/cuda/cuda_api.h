@@ -44,8 +44,8 @@ struct CudaDevice {
 //   mask_in: times such a mask; accumulate: added to what y holds;
 //   column_sums: of the masked y when mask_in; else of b, when trans_a (its
 //   rows are k): column_sums[n] = sum over k of b[k,n].
-// With `models`, so many of these: each operand is that of one after the other,
-// but for an `a` that they share.
+// With `models`, a batch of so many products: the models' operands lie one
+// after the other, except an `a` that all models share (shared_a).
 struct CudaMatMul {
   int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -73,7 +73,7 @@ struct CudaMatMulOperands {
 
 class CudaApi {
  public:
-  // Opaque; owned by who created them, see cuda_handle.h.
+  // Opaque handles, owned by who created them; see cuda_handle.h.
   using Stream = struct CudaStreamTag*;
   using Event = struct CudaEventTag*;
   using Graph = struct CudaGraphTag*;
@@ -83,7 +83,8 @@ class CudaApi {
 
   struct Edge {
     Node from = nullptr;
-    // REQUIRES: both are kernels. A full one where devices lack such edges.
+    // REQUIRES: both are kernels. An ordinary edge below sm_90, which has no
+    // programmatic ones.
     bool programmatic = false;
   };
   struct NodeInfo {
@@ -131,8 +132,8 @@ class CudaApi {
   virtual absl::StatusOr<float> Elapsed(Event from, Event to) = 0;
 
   // ---- kernels ----
-  // Loads the kernel's module and allows its shared memory and cluster size:
-  // before the first launch or capture.
+  // Loads the kernel's module and allows its shared memory and cluster size.
+  // Comes before the first launch or capture of the kernel.
   virtual absl::Status Preload(const Launch& launch) = 0;
   // Clusters of this launch that can be resident at once.
   virtual absl::StatusOr<int> MaxActiveClusters(const Launch& launch) = 0;

@@ -13,7 +13,7 @@
 namespace onestep {
 namespace {
 
-// A persistent kernel that waits so long for another block has lost it.
+// A persistent kernel traps when it has waited so long for another block.
 constexpr uint64_t kTimeoutNs = 2'000'000'000;
 
 absl::Status No(absl::string_view what) {
@@ -87,7 +87,8 @@ class Matcher {
     if (hidden_->kind == OpKind::kGelu) return No("activation gelu");
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
-    // Its gradient must be of the result, which is kept.
+    // The kernels keep the activation's result, so its gradient must follow
+    // from the result alone.
     if (activation_ == Activation::kNone || activation_ == Activation::kGelu) {
       return No(absl::StrCat("activation ", ToString(activation_)));
     }
@@ -220,7 +221,7 @@ cuda::HiddenSplitBuffers BuffersOf(const HiddenSplitMatch& match,
   return b;
 }
 
-// All of a step's kernels run one after the other.
+// A node of a chain: all kernels of a step run one after the other.
 CudaNode ChainNode(const char* label, const Launch& launch) {
   CudaNode node;
   node.label = label;
@@ -270,7 +271,7 @@ std::vector<StepInfo> StepsOf(const HiddenSplitMatch& match,
     return info;
   };
   if (plan.tier == CudaTier::kFused) {
-    // The first layer is in both, and all but everything.
+    // Nearly all work is the first layer's, half of it in each direction.
     return {step("forward", "forward", forward, 0.5),
             step("loss", "loss", loss, 0),
             step("backward", "backward", backward, 0.5)};

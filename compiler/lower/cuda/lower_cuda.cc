@@ -16,17 +16,18 @@
 namespace onestep {
 namespace {
 
-// Nodes of one graph: beyond some fifty more bring nothing, and the graph
-// takes long to make.
+// Nodes of one graph. Beyond some fifty nodes a longer graph hides no more
+// launch cost, and it takes longer to build.
 constexpr int64_t kNodesPerGraph = 96;
 constexpr int64_t kMaxStepsPerGraph = 64;
-// What its launch may cost beside the nodes, where both are known.
+// The largest share of a graph's time that its launch may cost, where the probe
+// has measured both.
 constexpr double kLaunchShare = 0.02;
 // The largest batch that the tiers fused and persistent were designed for: past
 // it every block reads too much of x.
 constexpr int64_t kMaxHiddenSplitBatch = 512;
 
-// The device that a plan without one is for.
+// The device that a plan is for where there is none.
 CudaDevice PlannedDevice() {
   CudaDevice device;
   device.name = "a planned sm_90 device";
@@ -155,7 +156,8 @@ class CudaLowering {
     return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(kNodesPerStep));
   }
 
-  // For clusters of 16 blocks, or 8 where the device cannot place them.
+  // Plans for clusters of up to 16 blocks, or 8 where the device cannot place
+  // more.
   absl::StatusOr<cuda::HiddenSplitPlan> Plan(CudaTier tier,
                                              const HiddenSplitMatch& match) {
     cuda::DeviceLimits limits;
@@ -244,7 +246,8 @@ class CudaLowering {
     return std::clamp<int64_t>(steps, 1, kMaxStepsPerGraph);
   }
 
-  // Of a training run, where all is bound; here nothing is yet.
+  // Describes the nodes of a training run, in which all is bound, by a planned
+  // program: nothing is bound yet.
   void DescribeNodes(const CudaSpec& spec) {
     const std::vector<CudaNode> nodes =
         CudaProgram::Planned(spec, absl::OkStatus())->Nodes();

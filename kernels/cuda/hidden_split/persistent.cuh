@@ -42,7 +42,7 @@ class PersistentBlock {
     int64_t done = 0;
     bool stop = false;
     while (done < args_.steps && !stop) stop = Step(done++);
-    // Bytes that were asked for must have come before the block ends.
+    // A bulk copy that was issued must complete before the block ends.
     if (bulk_ && done < args_.steps) Wait(XBarrier(done), done);
     dev::SyncCluster();
     End(done);
@@ -79,8 +79,8 @@ class PersistentBlock {
     }
   }
 
-  // The thread's own row, if there are so many. A warp issues bulk copies lane
-  // after lane, so rows, and blocks to push to, go to the warps in turn.
+  // The row that the thread loads, if there is one. A warp issues bulk copies
+  // lane after lane, so rows, and blocks to push to, go to the warps in turn.
   ONESTEP_DEVICE int Row() const { return Lane() * kWarps + Warp(); }
   ONESTEP_DEVICE bool has_row() const { return Row() < step_.batch; }
 
@@ -89,7 +89,7 @@ class PersistentBlock {
                                         : 0;
   }
 
-  // Weights, barriers, and what step 0 reads.
+  // Loads the weights, sets up the barriers and loads what step 0 reads.
   ONESTEP_DEVICE void Begin() {
     const int column0 = rank_ * layout_.columns;
     const W1Slice slice(step_, column0, 0);
@@ -118,7 +118,7 @@ class PersistentBlock {
     return rank_ == 0 && Thread() == 0 && args_.signals.stop != nullptr;
   }
 
-  // Begins to load what step t reads; index_ becomes that of step t + 1.
+  // Begins to load what step t reads; index_ becomes the index of step t + 1.
   ONESTEP_DEVICE void Prefetch(int64_t t) {
     if (t >= args_.steps) return;
     const HiddenSplitBuffers& buffers = step_.buffers;
@@ -143,7 +143,7 @@ class PersistentBlock {
     if (has_row()) Labels(t)[Row()] = next_label_;
   }
 
-  // The partial logits of step t and the stop flag, to all blocks.
+  // Pushes the partial logits of step t and the stop flag to all blocks.
   ONESTEP_DEVICE void Send(int64_t t) const {
     PartialLogits<kTiles>(step_, step_.batch, Outbox(t) + kHeaderFloats);
     if (Thread() == 0) *reinterpret_cast<uint32_t*>(Outbox(t)) = stop_;
@@ -159,7 +159,7 @@ class PersistentBlock {
     }
   }
 
-  // True: it is the last one.
+  // Returns whether the host has stopped the launch after this step.
   ONESTEP_DEVICE bool Step(int64_t t) {
     float* row_loss = At<float>(layout_.row_loss);
     float* row_correct = At<float>(layout_.row_correct);
@@ -205,7 +205,7 @@ class PersistentBlock {
     dev::StoreSystem(args_.signals.progress, static_cast<uint32_t>(done));
   }
 
-  // REQUIRES: all blocks have had all that was pushed to them.
+  // REQUIRES: all pushes to all blocks are complete.
   ONESTEP_DEVICE void End(int64_t done) const {
     const int column0 = rank_ * layout_.columns;
     StoreW1<kTiles>(W1Slice(step_, column0, 0), At<float>(layout_.w1));
@@ -221,7 +221,7 @@ class PersistentBlock {
   const Layout& layout_;
   const int rank_;
   const bool bulk_;
-  int32_t index_ = 0, next_label_ = 0;  // of the thread's own row
+  int32_t index_ = 0, next_label_ = 0;  // of the thread's row
   float lr_ = 0, next_lr_ = 0;
   uint32_t stop_ = 0;
 };
