@@ -26,7 +26,6 @@ struct Launch {
   Dim grid, block;
   uint32_t cluster = 1;       // blocks, along x
   uint32_t shared_bytes = 0;  // dynamic
-  bool cooperative = false;   // all blocks at once: has a barrier of the grid
   // Calls dev::WaitForPrerequisites before it reads anything that an earlier
   // launch wrote, so that its edges may be programmatic ones.
   bool waits = false;

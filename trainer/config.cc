@@ -166,11 +166,11 @@ const std::vector<Named<MathMode>>& Names() {
 
 template <>
 const std::vector<Named<CudaTier>>& Names() {
-  static const std::vector<Named<CudaTier>> names = {{"auto", CudaTier::kAuto},
-                                                     {"t0", CudaTier::kT0},
-                                                     {"t1", CudaTier::kT1},
-                                                     {"t2", CudaTier::kT2},
-                                                     {"t3", CudaTier::kT3}};
+  static const std::vector<Named<CudaTier>> names = {
+      {"auto", CudaTier::kAuto},
+      {"library", CudaTier::kLibrary},
+      {"fused", CudaTier::kFused},
+      {"persistent", CudaTier::kPersistent}};
   return names;
 }
 

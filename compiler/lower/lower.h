@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
-#include "compiler/lower/cuda/cuda_occupancy.h"
 #include "compiler/lower/cuda/cuda_options.h"
+#include "compiler/lower/cuda/cuda_report.h"
 #include "compiler/lower/memory_plan.h"
 #include "compiler/passes/partition.h"
 #include "runtime/base/executable.h"
@@ -67,23 +67,12 @@ struct CudaRequest {
   bool library = true;  // matmuls by cuBLASLt; else our own kernel
 };
 
-struct LoweredCuda {
-  std::unique_ptr<CudaProgram> program;
-  CudaTier tier = CudaTier::kT0;
-  std::string device;
-  std::string nodes;      // of a launch, in words (cuda_report.h)
-  std::string nodes_dot;  // and for Graphviz
-  CudaOccupancyReport occupancy;
-  // What was refused on the way here, tiers and epilogues, and why.
-  std::vector<std::string> notes;
-};
-
+// Fills `report`. Adds copying nodes to `graph` where outputs need them.
 // Unavailable with the reason, when there is no GPU to run on and the plan
 // alone was not asked for; Unimplemented when no allowed tier takes the graph.
-// Adds copying nodes to `graph` where outputs need them.
-absl::StatusOr<LoweredCuda> LowerToCuda(Graph& graph,
-                                        const CudaRequest& request,
-                                        const CudaOptions& options);
+absl::StatusOr<std::unique_ptr<CudaProgram>> LowerToCuda(
+    Graph& graph, const CudaRequest& request, const CudaOptions& options,
+    CudaReport& report);
 
 // What a step that runs `node` is, but for its implementation.
 StepInfo Describe(const MemoryPlan& plan, Node& node);

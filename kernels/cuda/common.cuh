@@ -64,13 +64,13 @@ inline bool ByFours(int64_t n,
 // ---- models ----------------------------------------------------------------
 // The operand of this block's model.
 template <typename T>
-ONESTEP_DEVICE T* Own(const PerModel<T>& x) {
+ONESTEP_DEVICE T* OfModel(const PerModel<T>& x) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
   return reinterpret_cast<T*>(reinterpret_cast<Byte*>(x.first) +
                               dev::BlockIndex().z * x.stride_bytes);
 }
-ONESTEP_DEVICE float Own(const Hyper& x) {
-  return x.at.first != nullptr ? *Own(x.at) : x.value;
+ONESTEP_DEVICE float OfModel(const Hyper& x) {
+  return x.at.first != nullptr ? *OfModel(x.at) : x.value;
 }
 
 // ---- elements --------------------------------------------------------------
@@ -109,7 +109,8 @@ ONESTEP_DEVICE void MapGroup(float* y, F f, const dev::Vec<X, kWidth>&... x) {
 template <int kWidth, class F, typename... X>
 ONESTEP_DEVICE void Map(const Out& y, int64_t n, F f, const PerModel<X>&... x) {
   const int64_t i = FirstElement<kWidth>();
-  if (i < n) MapGroup<kWidth>(Own(y) + i, f, Load<kWidth>(Own(x) + i)...);
+  if (i < n)
+    MapGroup<kWidth>(OfModel(y) + i, f, Load<kWidth>(OfModel(x) + i)...);
 }
 
 // ---- rows of pieces --------------------------------------------------------
@@ -280,13 +281,13 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
                                 LoadF load, Use use, Done done) {
   const int64_t cols = sums.cols;
   const bool alone = sums.parts.count == 1;
-  float* const partial = Own(sums.partial);
+  float* const partial = OfModel(sums.partial);
   SumColumns(rows, begin, end, log2_lanes, shared, load, use,
              [&](int64_t col, float sum) {
                if (alone) return done(col, sum);
                partial[part * cols + col] = sum;
              });
-  if (alone || !LastToArrive(Own(sums.counters) + across,
+  if (alone || !LastToArrive(OfModel(sums.counters) + across,
                              static_cast<uint32_t>(sums.parts.count),
                              reinterpret_cast<uint32_t*>(shared))) {
     return;

@@ -19,7 +19,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void SgdUpdate(SgdArgs args) {
   Begin();
-  const float lr = *Own(args.lr), decay = Own(args.weight_decay);
+  const float lr = *OfModel(args.lr), decay = OfModel(args.weight_decay);
   Map<kWidth>(
       args.w_out, args.n,
       [=](float w, float dw) {
@@ -43,11 +43,11 @@ void MomentumUpdate(MomentumArgs args) {
   Begin();
   const int64_t i = FirstElement<kWidth>();
   if (i >= args.n) return;
-  const float lr = *Own(args.lr), momentum = Own(args.momentum);
-  const float decay = Own(args.weight_decay);
-  auto w = Load<kWidth>(Own(args.w) + i);
-  auto v = Load<kWidth>(Own(args.v) + i);
-  const auto dw = Load<kWidth>(Own(args.dw) + i);
+  const float lr = *OfModel(args.lr), momentum = OfModel(args.momentum);
+  const float decay = OfModel(args.weight_decay);
+  auto w = Load<kWidth>(OfModel(args.w) + i);
+  auto v = Load<kWidth>(OfModel(args.v) + i);
+  const auto dw = Load<kWidth>(OfModel(args.dw) + i);
   ONESTEP_UNROLL
   for (int u = 0; u < kWidth; ++u) {
     const float g = dev::Fma(decay, w.v[u], dw.v[u]);
@@ -55,8 +55,8 @@ void MomentumUpdate(MomentumArgs args) {
     const float step = args.nesterov ? dev::Fma(momentum, v.v[u], g) : v.v[u];
     w.v[u] = dev::Fma(-lr, step, w.v[u]);
   }
-  Store(w, Own(args.w_out) + i);
-  Store(v, Own(args.v_out) + i);
+  Store(w, OfModel(args.w_out) + i);
+  Store(v, OfModel(args.v_out) + i);
 }
 
 struct AdamArgs {
@@ -84,12 +84,12 @@ void AdamUpdate(AdamArgs args) {
   const AdamParams &p = args.params;
   const int64_t i = FirstElement<kWidth>();
   if (i >= p.n) return;
-  auto w = Load<kWidth>(Own(p.w) + i);
-  auto m = Load<kWidth>(Own(p.m) + i);
-  auto v = Load<kWidth>(Own(p.v) + i);
-  const auto dw = Load<kWidth>(Own(p.dw) + i);
-  const float step = *Own(p.step), lr = *Own(p.lr);
-  const float decay = Own(p.weight_decay);
+  auto w = Load<kWidth>(OfModel(p.w) + i);
+  auto m = Load<kWidth>(OfModel(p.m) + i);
+  auto v = Load<kWidth>(OfModel(p.v) + i);
+  const auto dw = Load<kWidth>(OfModel(p.dw) + i);
+  const float step = *OfModel(p.step), lr = *OfModel(p.lr);
+  const float decay = OfModel(p.weight_decay);
   // lr m_hat = rate m; sqrt(v_hat) = sqrt(v correction); 1 - beta^step.
   const float rate = lr / OneMinusExp(step * args.log1);
   const float correction = 1 / OneMinusExp(step * args.log2);
@@ -104,9 +104,9 @@ void AdamUpdate(AdamArgs args) {
     // In one sum: 1 - shrink would round away most of shrink.
     w.v[u] -= dev::Fma(shrink, w.v[u], rate * m.v[u] / scale);
   }
-  Store(w, Own(p.w_out) + i);
-  Store(m, Own(p.m_out) + i);
-  Store(v, Own(p.v_out) + i);
+  Store(w, OfModel(p.w_out) + i);
+  Store(m, OfModel(p.m_out) + i);
+  Store(v, OfModel(p.v_out) + i);
 }
 
 }  // namespace onestep::cuda

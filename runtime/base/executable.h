@@ -77,10 +77,6 @@ class Executable {
   virtual void ParamsChanged() {}
   virtual absl::Status ParamsToHost() { return absl::OkStatus(); }
 
-  // Runs only step `index` of the list, without advancing addresses.
-  // REQUIRES: 0 <= index < steps().size().
-  virtual absl::Status RunStep(int index) = 0;
-
   virtual const std::vector<StepInfo>& steps() const = 0;
 
   // Workers run lists of their own side by side; steps() is worker 0's.

@@ -66,7 +66,6 @@ class Chain : public Executable {
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
-  absl::Status RunStep(int index) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   // The same in two halves, for a worker of a team: takes the memory; runs and
   // fills it, by NowTicks. REQUIRES: `n` of both are equal.

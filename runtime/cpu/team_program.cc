@@ -135,11 +135,6 @@ absl::Status TeamProgram::RunTraced(int64_t n, StepTrace& trace) {
   return status;
 }
 
-absl::Status TeamProgram::RunStep(int /*index*/) {
-  return absl::UnimplementedError(
-      "run step: a call of a team's worker alone waits for ever");
-}
-
 int64_t TeamProgram::arena_bytes() const {
   int64_t bytes = exchanges_->bytes();
   for (const Worker& worker : workers_) bytes += worker.chain->arena_bytes();

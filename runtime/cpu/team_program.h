@@ -73,8 +73,6 @@ class TeamProgram : public Executable {
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
-  // Unimplemented: the calls of a worker wait for those of the others.
-  absl::Status RunStep(int index) override;
   // Of worker 0.
   const std::vector<StepInfo>& steps() const override {
     return workers_[0].chain->steps();

@@ -166,7 +166,8 @@ class Reference {
 // The network where the kernels have it, and launches of them.
 class Trainer {
  public:
-  Trainer(Tier tier, const Problem& problem, const DeviceLimits& limits = {})
+  Trainer(CudaTier tier, const Problem& problem,
+          const DeviceLimits& limits = {})
       : plan_(PlanHiddenSplit(tier, problem.shape, limits)),
         problem_(problem),
         results_{std::vector<float>(problem.steps * problem.shape.models, -1),
@@ -199,23 +200,15 @@ class Trainer {
     const auto launch = [&](const Launch& launch) {
       if (status.ok()) status = Emulate(launch, seed);
     };
-    switch (plan_.tier) {
-      case Tier::kT1:
-        for (int64_t i = 0; i < steps; ++i) {
-          launch(HiddenSplitForward(plan_, buffers_, i));
-          launch(HiddenSplitLoss(plan_, buffers_, i));
-          launch(HiddenSplitBackward(plan_, buffers_, i));
-        }
-        break;
-      case Tier::kT2:
-        for (int64_t i = 0; i <= steps; ++i) {
-          launch(HiddenSplitPipelined(plan_, buffers_, i, i == 0, i == steps));
-        }
-        break;
-      case Tier::kT3:
-        launch(HiddenSplitPersistent(plan_, buffers_, control_.step, steps,
-                                     {stop, &progress, timeout_ns}));
-        break;
+    if (plan_.tier == CudaTier::kPersistent) {
+      launch(HiddenSplitPersistent(plan_, buffers_, control_.step, steps,
+                                   {stop, &progress, timeout_ns}));
+    } else {
+      for (int64_t i = 0; i < steps; ++i) {
+        launch(HiddenSplitForward(plan_, buffers_, i));
+        launch(HiddenSplitLoss(plan_, buffers_, i));
+        launch(HiddenSplitBackward(plan_, buffers_, i));
+      }
     }
     control_.step += steps;
     return status;

@@ -13,7 +13,7 @@
 namespace onestep {
 namespace {
 
-// A persistent kernel that waits so long for another block has lost it.
+// A persistent kernel traps when it has waited so long for another block.
 constexpr uint64_t kTimeoutNs = 2'000'000'000;
 
 absl::Status No(absl::string_view what) {
@@ -90,7 +90,8 @@ class Matcher {
     }
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
-    // Its gradient must be of the result, which is kept.
+    // The kernels keep the activation's result, so its gradient must follow
+    // from the result alone.
     if (activation_ == Activation::kNone ||
         ActivationGradReadsOperand(activation_)) {
       return No(absl::StrCat("activation ", ToString(activation_)));
@@ -224,7 +225,7 @@ cuda::HiddenSplitBuffers BuffersOf(const HiddenSplitMatch& match,
   return b;
 }
 
-// All of a step's kernels run one after the other.
+// A node of a chain: all kernels of a step run one after the other.
 CudaNode ChainNode(const char* label, const Launch& launch) {
   CudaNode node;
   node.label = label;
@@ -238,20 +239,12 @@ std::vector<CudaNode> StepNodes(const HiddenSplitMatch& match,
                                 const CudaBindings& at, int64_t n) {
   const cuda::HiddenSplitBuffers buffers = BuffersOf(match, at);
   std::vector<CudaNode> nodes;
-  if (plan.tier == cuda::Tier::kT1) {
-    for (int64_t k = 0; k < n; ++k) {
-      nodes.push_back(
-          ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
-      nodes.push_back(
-          ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
-      nodes.push_back(
-          ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
-    }
-  } else {
-    for (int64_t k = 0; k <= n; ++k) {
-      nodes.push_back(ChainNode("step", cuda::HiddenSplitPipelined(
-                                            plan, buffers, k, k == 0, k == n)));
-    }
+  for (int64_t k = 0; k < n; ++k) {
+    nodes.push_back(
+        ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
+    nodes.push_back(ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
+    nodes.push_back(
+        ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
   }
   nodes.push_back(ChainNode("advance", cuda::Advance(buffers.control, n)));
   return nodes;
@@ -281,8 +274,8 @@ std::vector<StepInfo> StepsOf(const HiddenSplitMatch& match,
     info.bytes = share * match.bytes;
     return info;
   };
-  if (plan.tier == cuda::Tier::kT1) {
-    // The first layer is in both, and all but everything.
+  if (plan.tier == CudaTier::kFused) {
+    // Nearly all work is the first layer's, half of it in each direction.
     return {step("forward", "forward", forward, 0.5),
             step("loss", "loss", loss, 0),
             step("backward", "backward", backward, 0.5)};
@@ -305,11 +298,10 @@ CudaSpec LowerHiddenSplit(const HiddenSplitMatch& match,
   spec.tables = match.tables;
   spec.workspace_bytes = plan.workspace_bytes;
   spec.steps = StepsOf(match, plan);
-  spec.steps_are_nodes = plan.tier == cuda::Tier::kT1;
   spec.steps_per_launch = steps_per_launch;
   spec.plan = absl::StrCat("workspace of the blocks: ", plan.workspace_bytes,
                            " bytes\n");
-  if (plan.tier == cuda::Tier::kT3) {
+  if (plan.tier == CudaTier::kPersistent) {
     spec.launch = CudaLaunch::kPersistent;
     spec.stops = plan.shape.models == 1;
     spec.persistent = [match, plan, stops = spec.stops](

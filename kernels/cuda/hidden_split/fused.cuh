@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// T1 of the hidden-split step: three kernels a step. A block has 8 hidden
-// units, and of them the forward kernel a tile of the batch, the backward
-// kernel a tile of the features; the loss kernel's blocks have rows.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T1_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T1_CUH_
+// Tier fused of the hidden-split step: three kernels a step. A block of the
+// forward kernel has 8 hidden units and a tile of the batch, a block of the
+// backward kernel 8 hidden units and a tile of the features, a block of the
+// loss kernel some rows.
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FUSED_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FUSED_CUH_
 
-#include "kernels/cuda/hidden_split/hidden_split_head.cuh"
+#include "kernels/cuda/hidden_split/head.cuh"
 
 namespace onestep::cuda::hidden_split {
 
@@ -169,4 +170,4 @@ void HiddenSplitBackwardKernel(StepArgs models) {
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T1_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FUSED_CUH_

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/hidden_split/hidden_split_t3.cuh"
+#include "kernels/cuda/hidden_split/persistent.cuh"
 
 namespace onestep::cuda {
 namespace hidden_split {
 namespace {
 
-Launch PersistentFor8(FirstLayer first_layer, const PersistentArgs& args) {
+Launch PersistentFor8(CudaFirstLayer first_layer, const PersistentArgs& args) {
   switch (first_layer) {
-    case FirstLayer::kFma:
+    case CudaFirstLayer::kAuto:
+    case CudaFirstLayer::kFma:
       return ONESTEP_LAUNCH((HiddenSplitPersistentKernel<1, 0>), args);
-    case FirstLayer::kSplit3:
+    case CudaFirstLayer::kSplit:
       return ONESTEP_LAUNCH((HiddenSplitPersistentKernel<1, 3>), args);
-    case FirstLayer::kBf16:
+    case CudaFirstLayer::kBf16:
       return ONESTEP_LAUNCH((HiddenSplitPersistentKernel<1, 1>), args);
   }
   return {};
 }
-Launch PersistentFor16(FirstLayer first_layer, const PersistentArgs& args) {
+Launch PersistentFor16(CudaFirstLayer first_layer, const PersistentArgs& args) {
   switch (first_layer) {
-    case FirstLayer::kFma:
+    case CudaFirstLayer::kAuto:
+    case CudaFirstLayer::kFma:
       return ONESTEP_LAUNCH((HiddenSplitPersistentKernel<2, 0>), args);
-    case FirstLayer::kSplit3:
+    case CudaFirstLayer::kSplit:
       return ONESTEP_LAUNCH((HiddenSplitPersistentKernel<2, 3>), args);
-    case FirstLayer::kBf16:
+    case CudaFirstLayer::kBf16:
       return ONESTEP_LAUNCH((HiddenSplitPersistentKernel<2, 1>), args);
   }
   return {};
@@ -38,7 +40,7 @@ Launch HiddenSplitPersistent(const HiddenSplitPlan& plan,
   const split::Layout layout = split::PersistentLayout(plan);
   const split::PersistentArgs args = {
       split::MakeStepArgs(plan, buffers, layout, first), steps, signals};
-  const FirstLayer first_layer = plan.shape.first_layer;
+  const CudaFirstLayer first_layer = plan.shape.first_layer;
   Launch launch = layout.columns == 8
                       ? split::PersistentFor8(first_layer, args)
                       : split::PersistentFor16(first_layer, args);

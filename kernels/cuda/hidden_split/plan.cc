@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernels/cuda/hidden_split/hidden_split.h"
-#include "kernels/cuda/hidden_split/hidden_split_layout.h"
+#include "kernels/cuda/hidden_split/layout.h"
 
 namespace onestep::cuda {
 namespace {
@@ -36,7 +36,8 @@ std::string ShapeRefusal(const HiddenSplitShape& shape) {
   return "";
 }
 
-// Of T3: the smallest cluster, a power of two, of 8 columns a block, or of 16.
+// The smallest cluster for tier persistent, a power of two: of 8 columns a
+// block, else of 16.
 std::string PlaceCluster(const DeviceLimits& limits, HiddenSplitPlan& plan) {
   const int64_t hidden = plan.shape.hidden;
   if (limits.max_cluster < 2) return "the device has no clusters of blocks";
@@ -55,22 +56,16 @@ std::string PlaceCluster(const DeviceLimits& limits, HiddenSplitPlan& plan) {
 }
 
 int64_t SharedBytes(const HiddenSplitPlan& plan) {
-  switch (plan.tier) {
-    case Tier::kT1:
-      return std::max(hidden_split::ForwardLayout(plan.shape).bytes,
-                      hidden_split::BackwardLayout(plan.shape).bytes);
-    case Tier::kT2:
-      return hidden_split::PipelinedLayout(plan.shape).bytes;
-    case Tier::kT3:
-      return hidden_split::PersistentLayout(plan).bytes;
-  }
-  return 0;
+  return plan.tier == CudaTier::kPersistent
+             ? hidden_split::PersistentLayout(plan).bytes
+             : std::max(hidden_split::ForwardLayout(plan.shape).bytes,
+                        hidden_split::BackwardLayout(plan.shape).bytes);
 }
 
 std::string Refusal(const DeviceLimits& limits, HiddenSplitPlan& plan) {
   std::string refusal = ShapeRefusal(plan.shape);
   if (!refusal.empty()) return refusal;
-  if (plan.tier == Tier::kT3) {
+  if (plan.tier == CudaTier::kPersistent) {
     refusal = PlaceCluster(limits, plan);
     if (!refusal.empty()) return refusal;
   } else {
@@ -89,7 +84,7 @@ std::string Refusal(const DeviceLimits& limits, HiddenSplitPlan& plan) {
 
 }  // namespace
 
-HiddenSplitPlan PlanHiddenSplit(Tier tier, const HiddenSplitShape& shape,
+HiddenSplitPlan PlanHiddenSplit(CudaTier tier, const HiddenSplitShape& shape,
                                 const DeviceLimits& limits) {
   HiddenSplitPlan plan;
   plan.tier = tier;

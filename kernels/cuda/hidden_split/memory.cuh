@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block of the hidden-split step
-// (kernels/cuda/hidden_split/hidden_split.h) moves between global and shared
-// memory. All threads of the block call each function; the SyncBlock after it
-// is the caller's.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_MEMORY_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_MEMORY_CUH_
+// Loads and stores between global and shared memory for a block of the
+// hidden-split step (kernels/cuda/hidden_split/hidden_split.h). All threads of
+// the block call each function; the caller calls SyncBlock after it.
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_MEMORY_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_MEMORY_CUH_
 
 #include <cstdint>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/hidden_split/hidden_split_layout.h"
+#include "kernels/cuda/hidden_split/layout.h"
 
 namespace onestep::cuda::hidden_split {
 
@@ -33,7 +32,7 @@ ONESTEP_DEVICE bool Aligned(const void* p, uint32_t to) {
 }
 
 // ---- the step --------------------------------------------------------------
-// The step of this block's model.
+// The arguments with the operands of this block's model.
 ONESTEP_DEVICE StepArgs OfModel(StepArgs args) {
   const int64_t model = dev::BlockIndex().z;
   const auto shift = [model](auto*& p, int64_t floats) {
@@ -54,7 +53,6 @@ ONESTEP_DEVICE StepArgs OfModel(StepArgs args) {
   shift(w.row_loss, args.workspace_floats);
   shift(w.row_correct, args.workspace_floats);
   shift(w.old_w2, args.workspace_floats);
-  shift(w.b2, args.workspace_floats);
   return args;
 }
 ONESTEP_DEVICE int64_t StepOf(const StepArgs& args) {
@@ -67,23 +65,24 @@ ONESTEP_DEVICE float LearningRateOf(const StepArgs& args, int64_t step) {
   return dev::LoadL2(args.buffers.lr + step * args.buffers.lr_stride);
 }
 
-// ---- own columns of w1 -----------------------------------------------------
-// In shared memory w1 is [tile][slot][column % 8]; in each group of 32 features
-// slot j * 8 + q has feature 4 q + j: a lane reads 4 features of x at once, and
-// then lanes of one warp find their weights in different banks.
+// ---- the block's columns of w1 ---------------------------------------------
+// In shared memory w1 is [tile][slot][column % 8], and in each group of 32
+// features slot j * 8 + q has feature 4 q + j. A lane reads 4 features of x at
+// once; in this order the lanes of a warp then read weights from different
+// banks.
 ONESTEP_DEVICE int FeatureOf(int slot) {
   return (slot & ~31) + slot % 8 * 4 + slot / 8 % 4;
 }
 
-// *p where it is valid, else zero. Without a branch: the compiler would have
-// the load waited for at its end.
+// *p where it is valid, else zero. There is no branch, because the compiler
+// would wait for the load at the branch's end.
 template <typename T>
 ONESTEP_DEVICE T LoadOrZero(bool valid, const T* p, const T* always_valid) {
   const T value = dev::LoadL2(valid ? p : always_valid);
   return valid ? value : T();
 }
 
-// A slice of w1 [.., hidden]: the part of it that the block holds.
+// The slice of w1 [.., hidden] that the block holds.
 struct W1Slice {
   float* w1;
   int64_t first;  // element of w1
@@ -146,14 +145,14 @@ struct W1Slice {
   }
 };
 
-// Element i of an array is loaded by thread i % kThreads, kAhead of them at a
-// time into registers, the first ones by Begin: what stands between Begin and
-// Finish, as other loads, hides the latency.
+// Loads an array into registers and stores it later. Thread i % kThreads loads
+// element i, kAhead elements at a time, the first ones in Begin: whatever runs
+// between Begin and Finish, such as other loads, hides their latency.
 template <typename T, int kAhead>
 class Ahead {
  public:
-  // Past the n-th, the last one is loaded: a load needs no branch around it.
-  // REQUIRES: n of at least 1.
+  // Past the end it loads the last element again, which needs no branch.
+  // REQUIRES: n >= 1.
   template <typename Load>
   ONESTEP_DEVICE void Begin(int n, const Load& load, int first = 0) {
     ONESTEP_UNROLL
@@ -161,7 +160,7 @@ class Ahead {
       values_[j] = load(Smaller(first + Thread() + j * kThreads, n - 1));
     }
   }
-  // The same n and load.
+  // REQUIRES: n and load are those of Begin.
   template <typename Load, typename Store>
   ONESTEP_DEVICE void Finish(int n, const Load& load, const Store& store) {
     Put(n, store, 0);
@@ -219,9 +218,9 @@ ONESTEP_DEVICE void StoreW1(const W1Slice& slice, const float* w1) {
   }
 }
 
-// ---- own rows of w2, own b1 ------------------------------------------------
-// From w2 [hidden, classes], b1 [hidden] and b2 [classes], of which b1 and b2
-// may be null: zeros, as there are where there is no such hidden unit.
+// ---- the block's rows of w2 and its part of b1 -----------------------------
+// Loads from w2 [hidden, classes], b1 [hidden] and b2 [classes]. A null b1 or
+// b2 gives zeros, and so does a hidden unit past the last.
 class HeadLoad {
  public:
   ONESTEP_DEVICE HeadLoad(const StepArgs& args, const float* w2,
@@ -262,7 +261,7 @@ class HeadLoad {
   float b1_, b2_;
 };
 
-// From shared memory, of the layout of w2.
+// Stores the block's rows of w2; `from` is in shared memory, laid out like w2.
 ONESTEP_DEVICE void StoreW2(const StepArgs& args, const float* from,
                             int column0, float* w2) {
   const Layout& layout = args.layout;
@@ -305,7 +304,7 @@ ONESTEP_DEVICE void CopyRows(const uint8_t* images, int64_t image_bytes,
   });
 }
 
-// x[r] = `features` bytes from `feature0` on of images[indices[r]].
+// x[r] = the `features` bytes of images[indices[r]] that begin at `feature0`.
 ONESTEP_DEVICE void GatherRows(const StepArgs& args, const int32_t* indices,
                                int rows, int feature0, int features,
                                uint8_t* x) {
@@ -327,7 +326,8 @@ ONESTEP_DEVICE void GatherRows(const StepArgs& args, const int32_t* indices,
   }
 }
 
-// The zeros of x that no gather writes: past the features and past the rows.
+// Writes the zeros of x that no gather writes: past the features and past the
+// rows.
 ONESTEP_DEVICE void ZeroPads(const Layout& layout, int rows, int features,
                              uint8_t* x) {
   const int pad = layout.x_stride - features;
@@ -349,4 +349,4 @@ ONESTEP_DEVICE void GatherLabels(const StepArgs& args, const int32_t* indices,
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_MEMORY_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_MEMORY_CUH_

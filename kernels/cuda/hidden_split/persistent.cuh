@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// T3 of the hidden-split step: one cluster of blocks runs many steps in one
-// launch. Weights stay in shared memory; the bytes of the next batch come in
-// by bulk copies; each block pushes its partial logits to all blocks, which
-// sum them in the same order and so have the same dlogits and b2.
+// Tier persistent of the hidden-split step: one cluster of blocks runs many
+// steps in one launch. Weights stay in shared memory; bulk copies prefetch the
+// bytes of the next batch; each block pushes its partial logits to all blocks,
+// which sum them in the same order and so have the same dlogits and b2.
 //
-// Inboxes, outboxes and x are there twice, by parity of the step. That is
-// enough: a block sends step t + 1 only when it has read all of step t, and
-// step t + 2 only when it has all of t + 1, so that then every block has read,
-// and has been sent, all of step t. The inbox of step t + 1 is free until this
-// block has sent step t: the forward pass of step t has its sums there.
+// Inboxes, outboxes and x are double-buffered by the parity of the step. Two
+// buffers are enough: a block sends step t + 1 only after it has read all of
+// step t, and step t + 2 only after it has received all of t + 1; by then every
+// block has read, and has been sent, all of step t. The inbox of step t + 1 is
+// unused until this block has sent step t, so the forward pass of step t keeps
+// its partial sums there.
 //
-// Expected of a step, with 8 columns a block and kSplit3 at 784-128-10, batch
+// Expected of a step, with 8 columns a block and kSplit at 784-128-10, batch
 // 32: forward 0.5 us, push and wait 0.3, loss and e 0.3, updates 0.6, and in
 // all 6 block barriers 0.15; no load from global memory is waited for.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T3_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T3_CUH_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_PERSISTENT_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_PERSISTENT_CUH_
 
-#include "kernels/cuda/hidden_split/hidden_split_head.cuh"
+#include "kernels/cuda/hidden_split/head.cuh"
 
 namespace onestep::cuda::hidden_split {
 
-// A release to the host and a load from it take longer than a step, so they
-// are made every so many steps.
+// A release to the host and a load from it take longer than a step, so the
+// kernel makes one of each every kSignalSteps steps.
 inline constexpr int kSignalSteps = 8;
 inline constexpr int kHeaderFloats = 4;  // of a message: the stop flag
 
@@ -41,7 +42,7 @@ class PersistentBlock {
     int64_t done = 0;
     bool stop = false;
     while (done < args_.steps && !stop) stop = Step(done++);
-    // Bytes that were asked for must have come before the block ends.
+    // A bulk copy that was issued must complete before the block ends.
     if (bulk_ && done < args_.steps) Wait(XBarrier(done), done);
     dev::SyncCluster();
     End(done);
@@ -78,8 +79,8 @@ class PersistentBlock {
     }
   }
 
-  // The thread's own row, if there are so many. A warp issues bulk copies lane
-  // after lane, so rows, and blocks to push to, go to the warps in turn.
+  // The row that the thread loads, if there is one. A warp issues bulk copies
+  // lane after lane, so rows, and blocks to push to, go to the warps in turn.
   ONESTEP_DEVICE int Row() const { return Lane() * kWarps + Warp(); }
   ONESTEP_DEVICE bool has_row() const { return Row() < step_.batch; }
 
@@ -88,7 +89,7 @@ class PersistentBlock {
                                         : 0;
   }
 
-  // Weights, barriers, and what step 0 reads.
+  // Loads the weights, sets up the barriers and loads what step 0 reads.
   ONESTEP_DEVICE void Begin() {
     const int column0 = rank_ * layout_.columns;
     const W1Slice slice(step_, column0, 0);
@@ -117,7 +118,7 @@ class PersistentBlock {
     return rank_ == 0 && Thread() == 0 && args_.signals.stop != nullptr;
   }
 
-  // Begins to load what step t reads; index_ becomes that of step t + 1.
+  // Begins to load what step t reads; index_ becomes the index of step t + 1.
   ONESTEP_DEVICE void Prefetch(int64_t t) {
     if (t >= args_.steps) return;
     const HiddenSplitBuffers& buffers = step_.buffers;
@@ -142,7 +143,7 @@ class PersistentBlock {
     if (has_row()) Labels(t)[Row()] = next_label_;
   }
 
-  // The partial logits of step t and the stop flag, to all blocks.
+  // Pushes the partial logits of step t and the stop flag to all blocks.
   ONESTEP_DEVICE void Send(int64_t t) const {
     PartialLogits<kTiles>(step_, step_.batch, Outbox(t) + kHeaderFloats);
     if (Thread() == 0) *reinterpret_cast<uint32_t*>(Outbox(t)) = stop_;
@@ -158,7 +159,7 @@ class PersistentBlock {
     }
   }
 
-  // True: it is the last one.
+  // Returns whether the host has stopped the launch after this step.
   ONESTEP_DEVICE bool Step(int64_t t) {
     float* row_loss = At<float>(layout_.row_loss);
     float* row_correct = At<float>(layout_.row_correct);
@@ -204,7 +205,7 @@ class PersistentBlock {
     dev::StoreSystem(args_.signals.progress, static_cast<uint32_t>(done));
   }
 
-  // REQUIRES: all blocks have had all that was pushed to them.
+  // REQUIRES: all pushes to all blocks are complete.
   ONESTEP_DEVICE void End(int64_t done) const {
     const int column0 = rank_ * layout_.columns;
     StoreW1<kTiles>(W1Slice(step_, column0, 0), At<float>(layout_.w1));
@@ -220,7 +221,7 @@ class PersistentBlock {
   const Layout& layout_;
   const int rank_;
   const bool bulk_;
-  int32_t index_ = 0, next_label_ = 0;  // of the thread's own row
+  int32_t index_ = 0, next_label_ = 0;  // of the thread's row
   float lr_ = 0, next_lr_ = 0;
   uint32_t stop_ = 0;
 };
@@ -239,4 +240,4 @@ void HiddenSplitPersistentKernel(PersistentArgs args) {
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_T3_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_PERSISTENT_CUH_

@@ -3,22 +3,22 @@
 // (kernels/cuda/hidden_split/hidden_split.h) on a block's shared memory. All
 // threads of the block call ForwardHidden and UpdateFirst.
 //
-// Storage f32, sums f32, x as the bytes it was read as: alpha is applied to the
-// sums. kTiles: the block's hidden units in tiles of 8. kParts: bf16 numbers
-// that stand for one f32: 3 or 1, on tensor cores, or 0: fp32 FMAs. Sums are in
-// an order that depends on sizes only.
+// Storage and sums are f32. x stays the bytes it was read as; alpha is applied
+// to the sums. kTiles: tiles of 8 hidden units. kParts: the number of bf16
+// numbers whose sum stands for one f32, 3 or 1, on tensor cores; 0: fp32 FMAs.
+// The order of the sums depends on the sizes only.
 //
 // At 784 features, batch 32, 8 columns and kParts = 3 the code for sm_90 has 49
 // feature tiles of 75 instructions forward and 25 of 171 for the update, over
 // four schedulers: ~0.5 and ~0.55 us. No load has a bank conflict.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_FIRST_LAYER_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_FIRST_LAYER_CUH_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FIRST_LAYER_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FIRST_LAYER_CUH_
 
 #include <cstdint>
 
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/hidden_split/hidden_split_memory.cuh"
+#include "kernels/cuda/hidden_split/memory.cuh"
 
 namespace onestep::cuda::hidden_split {
 
@@ -27,8 +27,9 @@ ONESTEP_DEVICE float Byte(uint32_t word, int i) {
   return static_cast<float>((word >> (8 * i)) & 0xff);
 }
 
-// Each part is the rounding of what the parts before it left: with three the
-// sum has the 24 bits of f32. parts[p] is the pair (low, high) of part p.
+// Splits two floats into bf16 parts. Each part is the remainder after the parts
+// before it, rounded; the sum of three parts has the 24 bits of f32. parts[p]
+// is the pair (low, high) of part p.
 template <int kParts>
 ONESTEP_DEVICE void Split(float low, float high, uint32_t parts[kParts]) {
   ONESTEP_UNROLL
@@ -38,7 +39,7 @@ ONESTEP_DEVICE void Split(float low, float high, uint32_t parts[kParts]) {
     high -= dev::Bf16ToFloat(parts[p] >> 16);
   }
 }
-// The sum over parts of one element of the accumulators, small ones first.
+// The sum over parts of one element of the accumulators, the small parts first.
 template <int kParts>
 ONESTEP_DEVICE float Joined(const float sums[kParts][4], int i) {
   float sum = sums[kParts - 1][i];
@@ -112,7 +113,7 @@ ONESTEP_DEVICE void SumFeaturesMma(const Layout& layout, const uint8_t* x,
   }
 }
 
-// The same by FMAs: a lane has a row.
+// The same by FMAs; each lane has a row.
 template <int kTiles>
 ONESTEP_DEVICE void SumFeaturesFma(const Layout& layout, const uint8_t* x,
                                    int rows, int features, float* sums) {
@@ -145,8 +146,8 @@ ONESTEP_DEVICE void SumFeaturesFma(const Layout& layout, const uint8_t* x,
   }
 }
 
-// h[rows, columns] in shared memory; zeros in the columns that the block does
-// not have. Ends with a SyncBlock.
+// Writes h[rows, columns] to shared memory, with zeros in the columns that the
+// block does not have. Ends with a SyncBlock.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void ForwardHidden(const StepArgs& args, const uint8_t* x,
                                   int rows, int columns, float* sums) {
@@ -210,7 +211,7 @@ ONESTEP_DEVICE void MultiplyRows(const uint8_t* at, int x_stride,
   }
 }
 
-// On tensor cores: a warp takes 32 features at a time.
+// On tensor cores; a warp takes 32 features at a time.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void UpdateFirstMma(const StepArgs& args, const uint8_t* x,
                                    int rows) {
@@ -263,7 +264,7 @@ ONESTEP_DEVICE void UpdateFirstMma(const StepArgs& args, const uint8_t* x,
   }
 }
 
-// By FMAs: a thread has 4 features and kWide columns.
+// By FMAs; a thread has 4 features and kWide columns.
 template <int kTiles, int kWide>
 ONESTEP_DEVICE void UpdateFirstFma(const StepArgs& args, const uint8_t* x,
                                    int rows) {
@@ -324,4 +325,4 @@ ONESTEP_DEVICE void UpdateFirst(const StepArgs& args, const uint8_t* x,
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_FIRST_LAYER_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_FIRST_LAYER_CUH_

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// From h to the loss and back to e, in the hidden-split step
-// (kernels/cuda/hidden_split/hidden_split.h), f32. All threads of the block
-// call each function but WriteResults; the SyncBlock between two is the
-// caller's. At batch 32 and 10 classes each has one element a thread: latency,
-// ~0.1 us.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_HEAD_CUH_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_HEAD_CUH_
+// The part of the hidden-split step (kernels/cuda/hidden_split/hidden_split.h)
+// from h to the loss and back to e, in f32. All threads of the block call each
+// function except WriteResults; the caller calls SyncBlock between two. At
+// batch 32 and 10 classes a thread has one element in each function, which then
+// takes the latency of its loads: ~0.1 us.
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HEAD_CUH_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HEAD_CUH_
 
 #include <cstdint>
 #include <limits>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/hidden_split/hidden_split_first_layer.cuh"
+#include "kernels/cuda/hidden_split/first_layer.cuh"
 
 namespace onestep::cuda::hidden_split {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// partials[rows, classes] = h w2, over own columns.
+// partials[rows, classes] = h w2, over the block's columns.
 template <int kTiles>
 ONESTEP_DEVICE void PartialLogits(const StepArgs& args, int rows,
                                   float* partials) {
@@ -48,8 +48,8 @@ struct LossGradRows {
   int64_t stride;         // floats
   const float* b2;        // [classes]
   const int32_t* labels;  // [rows]
-  float lr;               // perhaps not here yet: used last
-  int rows;               // of them; d has zeros up to padded_rows
+  float lr;               // used last, because its load may still be pending
+  int rows;               // d has zeros from there to padded_rows
   int padded_rows;
   float* d;            // [padded_rows, classes]
   float* row_loss;     // [rows]
@@ -61,7 +61,7 @@ ONESTEP_DEVICE float Read(const float* p) {
   return kGlobal ? dev::LoadL2(p) : *p;
 }
 
-// In order; loads are issued many at a time.
+// Sums in the order of the blocks; issues many loads at a time.
 template <bool kGlobal>
 ONESTEP_DEVICE float SumOverBlocks(int blocks, const float* p, int64_t stride) {
   constexpr int kAtOnce = 16;
@@ -80,8 +80,8 @@ ONESTEP_DEVICE float SumOverBlocks(int blocks, const float* p, int64_t stride) {
   return sum;
 }
 
-// 1 << class_shift lanes have a row, one class each. kGlobal: the partials and
-// b2 are in global memory.
+// 1 << class_shift lanes share a row, one class each. kGlobal: the partials and
+// b2 are in global memory, else in shared memory.
 template <bool kGlobal>
 ONESTEP_DEVICE void LossGrad(const StepArgs& args, const LossGradRows& io) {
   const int shift = args.layout.class_shift, lanes = 1 << shift;
@@ -102,7 +102,8 @@ ONESTEP_DEVICE void LossGrad(const StepArgs& args, const LossGradRows& io) {
       largest = dev::Max(largest, dev::ShuffleXor(largest, mask));
     }
     const float exp = here ? dev::Exp(z - largest) : 0.0f;
-    // One that is not finite, or as large as the largest and before the label.
+    // A logit makes the row wrong if it is not finite, or if it is the largest
+    // and comes before the label.
     int32_t wrong =
         here && (!(z - z == 0) || (z == largest && c < label)) ? 1 : 0;
     float total = exp;
@@ -133,7 +134,7 @@ ONESTEP_DEVICE float SumRows(const float* v, int rows) {
   return sum;
 }
 
-// The results of a step, by one warp; lane 0 writes them.
+// One warp computes the results of a step; lane 0 writes them.
 template <bool kGlobal>
 ONESTEP_DEVICE void WriteResults(const StepArgs& args, int64_t step,
                                  const float* row_loss,
@@ -151,7 +152,8 @@ ONESTEP_DEVICE void WriteResults(const StepArgs& args, int64_t step,
 }
 
 // ---- gradients and updates -------------------------------------------------
-// e = (d w2^T) act'(h), and where kParts > 0 also its parts, in pairs of rows.
+// e = (d w2^T) act'(h). With kParts > 0 also splits e into its bf16 parts, in
+// pairs of rows.
 template <int kTiles, int kParts>
 ONESTEP_DEVICE void HiddenGrad(const StepArgs& args, int rows) {
   constexpr int kColumns = 8 * kTiles;
@@ -191,8 +193,9 @@ ONESTEP_DEVICE void ForEveryOther(int row, int rows, const Body& body) {
   for (; row < rows; row += 2) body(row);
 }
 
-// w2 += h^T d, b1 += sum e, b2 += sum d: two lanes have a sum over the rows.
-// The last warps first: they have less of w1 to update.
+// w2 += h^T d, b1 += sum e, b2 += sum d. Two lanes share each sum over the
+// rows. The last warps take the first sums, because they have less of w1 to
+// update.
 template <int kTiles>
 ONESTEP_DEVICE void UpdateHead(const StepArgs& args, int rows, float* w2) {
   constexpr int kColumns = 8 * kTiles;
@@ -230,4 +233,4 @@ ONESTEP_DEVICE void UpdateHead(const StepArgs& args, int rows, float* w2) {
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_HEAD_CUH_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HEAD_CUH_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/hidden_split/hidden_split_t1.cuh"
+#include "kernels/cuda/hidden_split/fused.cuh"
 
 namespace onestep::cuda {
 namespace hidden_split {
@@ -9,25 +9,27 @@ uint32_t Tiles(int64_t n, int64_t tile) {
   return static_cast<uint32_t>((n + tile - 1) / tile);
 }
 
-Launch ForwardFor(FirstLayer first_layer, const StepArgs& args) {
+Launch ForwardFor(CudaFirstLayer first_layer, const StepArgs& args) {
   switch (first_layer) {
-    case FirstLayer::kFma:
+    case CudaFirstLayer::kAuto:
+    case CudaFirstLayer::kFma:
       return ONESTEP_LAUNCH(HiddenSplitForwardKernel<0>, args);
-    case FirstLayer::kSplit3:
+    case CudaFirstLayer::kSplit:
       return ONESTEP_LAUNCH(HiddenSplitForwardKernel<3>, args);
-    case FirstLayer::kBf16:
+    case CudaFirstLayer::kBf16:
       return ONESTEP_LAUNCH(HiddenSplitForwardKernel<1>, args);
   }
   return {};
 }
 
-Launch BackwardFor(FirstLayer first_layer, const StepArgs& args) {
+Launch BackwardFor(CudaFirstLayer first_layer, const StepArgs& args) {
   switch (first_layer) {
-    case FirstLayer::kFma:
+    case CudaFirstLayer::kAuto:
+    case CudaFirstLayer::kFma:
       return ONESTEP_LAUNCH(HiddenSplitBackwardKernel<0>, args);
-    case FirstLayer::kSplit3:
+    case CudaFirstLayer::kSplit:
       return ONESTEP_LAUNCH(HiddenSplitBackwardKernel<3>, args);
-    case FirstLayer::kBf16:
+    case CudaFirstLayer::kBf16:
       return ONESTEP_LAUNCH(HiddenSplitBackwardKernel<1>, args);
   }
   return {};

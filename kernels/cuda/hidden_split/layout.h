@@ -2,8 +2,8 @@
 // How the hidden-split step (kernels/cuda/hidden_split/hidden_split.h) lays out
 // a block's shared memory and the workspace: plain data that the plan sizes,
 // the launchers pass and the kernels read.
-#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_LAYOUT_H_
-#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_LAYOUT_H_
+#ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_LAYOUT_H_
+#define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_LAYOUT_H_
 
 #include <cstdint>
 
@@ -11,21 +11,21 @@
 
 namespace onestep::cuda::hidden_split {
 
-// Of a block: 4 warps for each scheduler of a multiprocessor hide latencies.
+// Threads of a block: 4 warps per scheduler of a multiprocessor hide latencies.
 inline constexpr int kThreads = 512;
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kMaxClasses = 32;     // one lane each
-inline constexpr int kMaxRows = kThreads;  // of T3: a thread loads a row
+inline constexpr int kMaxRows = kThreads;  // persistent: a thread loads a row
 inline constexpr int kChunkRows = 32;      // in a warp's registers at once
-inline constexpr int kBackwardRows = 64;   // of T1, in shared memory at once
-inline constexpr int kBackwardFeatures = 128;  // of a block of T1
+inline constexpr int kBackwardRows = 64;   // fused: in shared memory at once
+inline constexpr int kBackwardFeatures = 128;  // fused: of a block
 
 constexpr int64_t RoundUp(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
-// Shared memory: byte offsets, multiples of 16, of a block that owns `columns`
-// hidden units, for up to `rows` rows and `slots` features.
+// The shared memory of a block that has `columns` hidden units, for up to
+// `rows` rows and `slots` features: byte offsets, multiples of 16.
 struct Layout {
   int32_t columns;      // 8 or 16
   int32_t rows;         // a multiple of 16
@@ -35,15 +35,17 @@ struct Layout {
   int32_t w2_stride;    // odd
   int32_t w1;           // f32 [columns / 8, slots, 8]
   int32_t w2, b1, b2;   // f32 [columns, w2_stride] [columns] [classes]
-  int32_t new_w2;       // like w2: T1's, which needs both
-  int32_t x, x_bytes;   // u8 [rows, x_stride], twice where it is prefetched
+  int32_t new_w2;       // like w2; for tier fused, which needs both
+  int32_t x, x_bytes;   // u8 [rows, x_stride], x_buffers times
   int32_t h, d, e;      // f32 [rows, columns] [rows, classes] [rows, columns]
   int32_t parts;        // e in bf16 pairs, [3, columns / 8, rows / 2, 8]
-  // f32 [kWarps, kChunkRows, columns]; T3: in the inbox of the next step.
+  // f32 [kWarps, kChunkRows, columns]; tier persistent keeps it in the inbox of
+  // the next step.
   int32_t sums;
   int32_t labels;                 // i32 [2, rows]
   int32_t row_loss, row_correct;  // f32 [rows]
-  // T3: 16 bytes of header and f32 [batch, classes]; by parity of the step.
+  // Tier persistent: a message is a header of 16 bytes and f32 [batch,
+  // classes]. Inbox and outbox are there twice, by the parity of the step.
   int32_t message;             // bytes
   int32_t inbox, inbox_bytes;  // [2], of each: [blocks, message]
   int32_t outbox;              // [2, message]
@@ -54,7 +56,7 @@ struct Layout {
 struct LayoutSizes {
   int64_t columns, rows, features, classes;
   int64_t x_buffers = 1;
-  int64_t messages = 0;  // of T3: blocks
+  int64_t messages = 0;  // tier persistent: the number of blocks
 };
 
 // REQUIRES: sizes of at least 1. Where `bytes` is more than a device has, the
@@ -107,7 +109,7 @@ constexpr Layout LayOut(const LayoutSizes& sizes) {
   return layout;
 }
 
-// Hidden units of a block: 8 where as many blocks as there are suffice.
+// Hidden units of a block: 8 if the plan's blocks then cover all, else 16.
 inline int64_t ColumnsOf(const HiddenSplitPlan& plan) {
   return int64_t{plan.blocks} * 8 >= plan.shape.hidden ? 8 : 16;
 }
@@ -117,7 +119,8 @@ inline uint32_t Models(const HiddenSplitPlan& plan) {
   return static_cast<uint32_t>(plan.shape.models);
 }
 
-// T1's forward and backward kernels; the one layout of T2 and of T3.
+// The layouts of tier fused's forward and backward kernels; that of tier
+// persistent.
 inline Layout ForwardLayout(const HiddenSplitShape& shape) {
   const int64_t rows = shape.batch < kChunkRows ? shape.batch : kChunkRows;
   return LayOut({8, rows, shape.features, shape.classes});
@@ -129,28 +132,21 @@ inline Layout BackwardLayout(const HiddenSplitShape& shape) {
       shape.features < kBackwardFeatures ? shape.features : kBackwardFeatures;
   return LayOut({8, rows, features, shape.classes});
 }
-inline Layout PipelinedLayout(const HiddenSplitShape& shape) {
-  return LayOut({8, shape.batch, shape.features, shape.classes, 2});
-}
 inline Layout PersistentLayout(const HiddenSplitPlan& plan) {
   return LayOut({ColumnsOf(plan), plan.shape.batch, plan.shape.features,
                  plan.shape.classes, 2, plan.blocks});
 }
 
-// Device memory that one launch leaves to another.
+// Device memory through which the kernels of a step in tier fused pass values.
 struct Workspace {
-  float* partials;  // [blocks, batch, classes]; T2: by parity of the step
-  float* hidden;    // [blocks, batch, 8]
-  // T1: of the step in hand.
+  float* partials;                // [blocks, batch, classes]
+  float* hidden;                  // [blocks, batch, 8]
   float* dlogits;                 // [batch, classes]
   float *row_loss, *row_correct;  // [batch]
   float* old_w2;                  // [hidden, classes]
-  // T2: by parity of the step, since all blocks read it and one writes it.
-  float* b2;  // [2, classes]
 };
 
-// Cuts `base`, which may be null, and says how many bytes that takes of a
-// model.
+// Divides `base`, which may be null, and sets `bytes` to what one model takes.
 inline Workspace CutWorkspace(const HiddenSplitPlan& plan, void* base,
                               int64_t* bytes) {
   const HiddenSplitShape& shape = plan.shape;
@@ -161,18 +157,14 @@ inline Workspace CutWorkspace(const HiddenSplitPlan& plan, void* base,
     return base == nullptr ? nullptr : static_cast<float*>(base) + at / 4;
   };
   Workspace cut = {};
-  if (plan.tier != Tier::kT3) {
-    const int64_t copies = plan.tier == Tier::kT2 ? 2 : 1;
-    cut.partials = take(copies * plan.blocks * shape.batch * shape.classes);
+  if (plan.tier == CudaTier::kFused) {
+    cut.partials = take(plan.blocks * shape.batch * shape.classes);
     cut.hidden = take(plan.blocks * shape.batch * 8);
-  }
-  if (plan.tier == Tier::kT1) {
     cut.dlogits = take(shape.batch * shape.classes);
     cut.row_loss = take(shape.batch);
     cut.row_correct = take(shape.batch);
     cut.old_w2 = take(shape.hidden * shape.classes);
   }
-  if (plan.tier == Tier::kT2) cut.b2 = take(2 * shape.classes);
   *bytes = end;
   return cut;
 }
@@ -183,14 +175,11 @@ struct StepArgs {
   Workspace workspace;
   Layout layout;
   int64_t workspace_floats;  // of a model
-  int64_t offset;            // of the step: from control->step; T3: from 0
+  // The step, counted from control->step; in tier persistent from 0.
+  int64_t offset;
   int32_t batch, features, hidden, classes, blocks;
   Activation act;
   float alpha, inverse_batch;
-};
-struct PipelinedArgs {
-  StepArgs step;
-  int32_t first, last;
 };
 struct PersistentArgs {
   StepArgs step;
@@ -222,4 +211,4 @@ inline StepArgs MakeStepArgs(const HiddenSplitPlan& plan,
 
 }  // namespace onestep::cuda::hidden_split
 
-#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_LAYOUT_H_
+#endif  // ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_LAYOUT_H_
