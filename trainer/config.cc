@@ -104,11 +104,13 @@ const std::vector<Named<Init>>& Names() {
 
 template <>
 const std::vector<Named<OptimizerKind>>& Names() {
-  static const std::vector<Named<OptimizerKind>> names = {
-      {"sgd", OptimizerKind::kSgd},
-      {"momentum", OptimizerKind::kMomentum},
-      {"adam", OptimizerKind::kAdam},
-      {"adamw", OptimizerKind::kAdamW}};
+  static const std::vector<Named<OptimizerKind>> names = [] {
+    std::vector<Named<OptimizerKind>> all;
+    for (const Optimizer& row : AllOptimizers()) {
+      all.push_back({row.name, row.kind});
+    }
+    return all;
+  }();
   return names;
 }
 

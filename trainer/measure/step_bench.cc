@@ -113,20 +113,6 @@ double MillisSince(Clock::time_point start) {
       .count();
 }
 
-// High enough that a wrong gradient shows in the losses of the check.
-float CheckRate(OptimizerKind optimizer) {
-  switch (optimizer) {
-    case OptimizerKind::kSgd:
-      return 0.1f;
-    case OptimizerKind::kMomentum:
-      return 0.01f;
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return 0.001f;
-  }
-  return 0;
-}
-
 class StepBench {
  public:
   StepBench(const Config& config, const Dataset& data, int64_t batch)
@@ -200,7 +186,8 @@ absl::Status StepBench::Compile(Random& random) {
 absl::Status StepBench::CheckLosses() {
   const double tolerance = LossTolerance(config_);
   for (const auto& session : sessions_) {
-    RETURN_IF_ERROR(session->Reset(CheckRate(config_.optimizer.kind)));
+    RETURN_IF_ERROR(
+        session->Reset(OptimizerOf(config_.optimizer.kind).check_rate));
   }
   for (int step = 1; step <= kCheckedSteps; ++step) {
     for (size_t i = 0; i < sessions_.size(); ++i) {
