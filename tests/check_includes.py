@@ -71,7 +71,8 @@ def self_test():
              "compiler/a.cc": "trainer/model.h", "trainer/b.h": "tests/a.h",
              "trainer/a.cc": "compiler/ir/graph.h", "runtime/cpu/c.h": "e.h"}
     right = {"runtime/cpu/d.cc": "kernels/probe.h", "runtime/cpu/f.cc": "vector",
-             "compiler/lower/a.cc": "kernels/a.h", "tests/a.h": "dnnl.h"}
+             "compiler/lower/a.cc": "kernels/a.h", "tests/a.h": "dnnl.h",
+             "compiler/ir/b.h": "kernels/activation.h"}
     with tempfile.TemporaryDirectory() as folder:
         for name, header in (wrong | right).items():
             path = pathlib.Path(folder, name)

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/lower/update_operands.h"
 #include "kernels/reference.h"
 #include "runtime/base/status.h"
 
@@ -29,10 +30,6 @@ struct Step {
   const TensorType& in_type(int i) const { return node.operands[i].type(); }
   double* y(int i = 0) const { return out[i].data(); }
   int64_t n() const { return node.types[0].num_elements(); }
-  // Operand i where there is one, else the attribute.
-  double Hyper(size_t i, float attribute) const {
-    return i < in.size() ? *in[i] : attribute;
-  }
 
   void Slice(int64_t axis, int64_t begin) const;
   void MatMul() const;
@@ -43,6 +40,7 @@ struct Step {
   void SparseOuter() const;
   void LossGrad() const;
   void ActivationGrad() const;
+  void Update() const;
   void SumBias(BiasGrad bias, const double* dx, int64_t rows, const double* b,
                Tensor& db) const;
   void Run() const;
@@ -192,6 +190,27 @@ void Step::ActivationGrad() const {
   }
 }
 
+void Step::Update() const {
+  const UpdateOperands update = OperandsOfUpdate(node);
+  reference::UpdateArgs args = {};
+  args.w = in[0];
+  args.dw = in[1];
+  args.w_out = y();
+  for (int i = 0; i < update.states; ++i) {
+    args.state[i] = in[2 + i];
+    args.state_out[i] = y(1 + i);
+  }
+  args.lr = *in[update.lr];
+  if (update.step >= 0) args.step = *in[update.step];
+  for (int i = 0; i < update.hypers; ++i) {
+    const UpdateOperands::Hyper& hyper = update.hyper[i];
+    args.hyper[i] = hyper.operand < 0 ? hyper.value : *in[hyper.operand];
+  }
+  args.flag = update.flag;
+  args.n = n();
+  reference::Update(update.rule, args);
+}
+
 // Long because it has a case for every op.
 void Step::Run() const {
   switch (node.kind) {
@@ -274,22 +293,9 @@ void Step::Run() const {
                                      Cols(in_type(0)));
       return;
     case OpKind::kSgdUpdate:
-      return reference::SgdUpdate(in[0], in[1], *in[2],
-                                  Hyper(3, node.as<SgdAttrs>().weight_decay),
-                                  y(), n());
-    case OpKind::kMomentumUpdate: {
-      const auto& attrs = node.as<MomentumAttrs>();
-      return reference::MomentumUpdate(
-          in[0], in[1], in[2], *in[3], Hyper(4, attrs.momentum), attrs.nesterov,
-          Hyper(5, attrs.weight_decay), y(0), y(1), n());
-    }
-    case OpKind::kAdamUpdate: {
-      const auto& attrs = node.as<AdamAttrs>();
-      return reference::AdamUpdate(in[0], in[1], in[2], in[3], *in[4], *in[5],
-                                   attrs.beta1, attrs.beta2, attrs.epsilon,
-                                   Hyper(6, attrs.weight_decay),
-                                   attrs.decoupled, y(0), y(1), y(2), n());
-    }
+    case OpKind::kMomentumUpdate:
+    case OpKind::kAdamUpdate:
+      return Update();
     case OpKind::kSlice:
       return Slice(node.as<SliceAttrs>().axis, node.as<SliceAttrs>().begin);
     case OpKind::kExchange:  // of one worker: it has the whole value

@@ -2,8 +2,10 @@
 #include "compiler/lower/cuda/cuda_kernels.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/lower/update_operands.h"
 #include "kernels/kernels.h"
 #include "runtime/base/status.h"
 
@@ -125,12 +127,6 @@ class KernelMaker {
   static const int32_t* I32(At at, Place place) {
     return Of<const int32_t>(at, place).first;
   }
-  static cuda::Hyper HyperOf(At at, float value, Place place) {
-    cuda::Hyper hyper(value);
-    hyper.at = F32(at, place);
-    return hyper;
-  }
-
   template <typename Fn>
   static CudaKernel Plain(Fn fn) {
     return {[fn](At at, void*) { return fn(at); }, 0};
@@ -382,49 +378,30 @@ class KernelMaker {
   }
 
   CudaKernel Updates() {
-    const Place w = In(0), dw = In(1), to = Out();
-    const int64_t n = this->n();
-    if (node_.kind == OpKind::kSgdUpdate) {
-      return Plain([=, lr = In(2), decay = node_.as<SgdAttrs>().weight_decay,
-                    decay_at = OptionalIn(3)](At at) {
-        return cuda::SgdUpdate(F32(at, w), F32(at, dw), F32(at, lr),
-                               HyperOf(at, decay, decay_at), F32(at, to), n);
-      });
-    }
-    if (node_.kind == OpKind::kMomentumUpdate) {
-      return Plain([=, attrs = node_.as<MomentumAttrs>(), v = In(2), lr = In(3),
-                    momentum_at = OptionalIn(4), decay_at = OptionalIn(5),
-                    v_to = Out(1)](At at) {
-        return cuda::MomentumUpdate(
-            F32(at, w), F32(at, dw), F32(at, v), F32(at, lr),
-            HyperOf(at, attrs.momentum, momentum_at), attrs.nesterov,
-            HyperOf(at, attrs.weight_decay, decay_at), F32(at, to),
-            F32(at, v_to), n);
-      });
-    }
-    const AdamAttrs& attrs = node_.as<AdamAttrs>();
-    cuda::AdamParams params = {};
-    params.beta1 = attrs.beta1;
-    params.beta2 = attrs.beta2;
-    params.epsilon = attrs.epsilon;
-    params.weight_decay = attrs.weight_decay;
-    params.decoupled = attrs.decoupled;
-    params.n = n;
-    return Plain([=, m = In(2), v = In(3), lr = In(4), step = In(5),
-                  decay_at = OptionalIn(6), m_to = Out(1),
-                  v_to = Out(2)](At at) {
-      cuda::AdamParams p = params;
-      p.w = F32(at, w);
-      p.dw = F32(at, dw);
-      p.m = F32(at, m);
-      p.v = F32(at, v);
-      p.lr = F32(at, lr);
-      p.step = F32(at, step);
-      p.weight_decay.at = F32(at, decay_at);
-      p.w_out = F32(at, to);
-      p.m_out = F32(at, m_to);
-      p.v_out = F32(at, v_to);
-      return cuda::AdamUpdate(p);
+    const UpdateOperands update = OperandsOfUpdate(node_);
+    std::vector<Place> in, out;
+    for (int i = 0; i < std::ssize(node_.operands); ++i) in.push_back(In(i));
+    for (int i = 0; i <= update.states; ++i) out.push_back(Out(i));
+    return Plain([=, n = n()](At at) {
+      cuda::UpdateParams p = {};
+      p.rule = update.rule;
+      p.w = F32(at, in[0]);
+      p.dw = F32(at, in[1]);
+      p.w_out = F32(at, out[0]);
+      for (int i = 0; i < update.states; ++i) {
+        p.state[i] = F32(at, in[2 + i]);
+        p.state_out[i] = F32(at, out[1 + i]);
+      }
+      p.lr = F32(at, in[update.lr]);
+      if (update.step >= 0) p.step = F32(at, in[update.step]);
+      for (int i = 0; i < update.hypers; ++i) {
+        const UpdateOperands::Hyper& hyper = update.hyper[i];
+        p.hyper[i].value = hyper.value;
+        if (hyper.operand >= 0) p.hyper[i].at = F32(at, in[hyper.operand]);
+      }
+      p.flag = update.flag;
+      p.n = n;
+      return cuda::Update(p);
     });
   }
 
