@@ -301,27 +301,32 @@ void BM_AddBias(State& state) {
 }
 BENCHMARK(BM_AddBias)->ArgName("cols")->Arg(kClasses)->Arg(kHidden);
 
-void BM_SgdUpdate(State& state) {
-  const int64_t n = state.range(0);
-  Floats w = Values(n);
-  const Floats dw(w.size());
-  for (auto _ : state) SgdUpdate(w.data(), dw.data(), 0.1f, 0, w.data(), n);
-  CountBytes(state, 12 * n);
-}
-BENCHMARK(BM_SgdUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
-
-void BM_AdamUpdate(State& state) {
+// Of one model: w, dw, the states that there are, and the results.
+void BM_Update(State& state, UpdateRule rule, int64_t bytes) {
   const int64_t n = state.range(0);
   Floats w = Values(n), m(w.size()), v(w.size());
   const Floats dw = w;
-  const Adam options = {0.001f, 10, 0.9f, 0.999f, 1e-8f, 0, false};
-  for (auto _ : state) {
-    AdamUpdate(w.data(), dw.data(), m.data(), v.data(), options, w.data(),
-               m.data(), v.data(), n);
+  const float lr = 0.001f, step = 10;
+  const UpdateArrays arrays = {w.data(),
+                               dw.data(),
+                               {m.data(), v.data()},
+                               w.data(),
+                               {m.data(), v.data()}};
+  UpdateHypers hypers = {&lr, &step, {}, false};
+  if (rule == UpdateRule::kAdam) {
+    hypers.hyper[0].value = 0.9f;
+    hypers.hyper[1].value = 0.999f;
+    hypers.hyper[2].value = 1e-8f;
   }
-  CountBytes(state, 28 * n);
+  for (auto _ : state) Update(rule, arrays, hypers, 0, n);
+  CountBytes(state, bytes * n);
 }
-BENCHMARK(BM_AdamUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
+BENCHMARK_CAPTURE(BM_Update, sgd, UpdateRule::kSgd, 12)
+    ->Arg(kHidden* kClasses)
+    ->Arg(kInputs* kHidden);
+BENCHMARK_CAPTURE(BM_Update, adam, UpdateRule::kAdam, 28)
+    ->Arg(kHidden* kClasses)
+    ->Arg(kInputs* kHidden);
 
 }  // namespace
 }  // namespace onestep::cpu

@@ -12,6 +12,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/launch.h"
+#include "kernels/update.h"
 
 namespace onestep::cuda {
 
@@ -122,19 +123,18 @@ struct LossGradParams {
 };
 Launch LossGrad(const LossGradParams& params);
 
-// ---- updates (update.cu); w_out may be w, and so on ------------------------
-Launch SgdUpdate(In w, In dw, In lr, Hyper weight_decay, Out w_out, int64_t n);
-Launch MomentumUpdate(In w, In dw, In v, In lr, Hyper momentum, bool nesterov,
-                      Hyper weight_decay, Out w_out, Out v_out, int64_t n);
-struct AdamParams {
-  In w, dw, m, v, lr, step;
-  float beta1, beta2, epsilon;
-  Hyper weight_decay;
-  bool decoupled;
-  Out w_out, m_out, v_out;
+// ---- updates (update.cu) ---------------------------------------------------
+// As many states and hyper-parameters as the rule has; w_out may be w, and so
+// on. `step` counts from 1 and is null where the rule does not read it.
+struct UpdateParams {
+  In w, dw, state[kMaxUpdateStates], lr, step;
+  Hyper hyper[kMaxUpdateHypers];  // in the order of the rule
+  Out w_out, state_out[kMaxUpdateStates];
   int64_t n;
+  UpdateRule rule = UpdateRule::kSgd;
+  bool flag = false;
 };
-Launch AdamUpdate(const AdamParams& params);
+Launch Update(const UpdateParams& params);
 
 // ---- matmul (matmul.cu): fp32 FMAs -----------------------------------------
 // y[m,n] = act(op(a) op(b) + bias), or c + op(a) op(b); a is [m,k] or, when

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/activation.h"
+#include "kernels/update.h"
 
 namespace onestep::reference {
 
@@ -86,17 +87,18 @@ double Window(const WindowArgs& args, double* new_in, double* new_out);
 double CountCorrect(const double* logits, const double* labels, int64_t rows,
                     int64_t cols);
 
-void SgdUpdate(const double* w, const double* dw, double lr,
-               double weight_decay, double* w_out, int64_t n);
-void MomentumUpdate(const double* w, const double* dw, const double* v,
-                    double lr, double momentum, bool nesterov,
-                    double weight_decay, double* w_out, double* v_out,
-                    int64_t n);
-void AdamUpdate(const double* w, const double* dw, const double* m,
-                const double* v, double lr, double step, double beta1,
-                double beta2, double epsilon, double weight_decay,
-                bool decoupled, double* w_out, double* m_out, double* v_out,
-                int64_t n);
+// As many states and hyper-parameters as the rule has, in the order of its op's
+// operands and float attributes; `flag` is its bool attribute. A result may be
+// its old value.
+struct UpdateArgs {
+  const double *w, *dw, *state[kMaxUpdateStates];
+  double lr, step;  // step counts from 1
+  double hyper[kMaxUpdateHypers];
+  bool flag;
+  double *w_out, *state_out[kMaxUpdateStates];
+  int64_t n;
+};
+void Update(UpdateRule rule, const UpdateArgs& args);
 
 // x[rows,width] = alpha * table[indices], in any form that ToDense gives back:
 // alpha, then three bytes of the row in a number.

@@ -41,10 +41,6 @@ struct Step {
     }
     return nullptr;
   }
-  // Hyper-parameter i where it is an operand, else the attribute.
-  double Hyper(const UpdateOp& op, size_t i, float attribute) const {
-    return i < op.hyper.size() ? *At(op.hyper[i]) : attribute;
-  }
 };
 
 // ---- leaves and placement ---------------------------------------------------
@@ -304,30 +300,30 @@ void EvalLossGrad(const Step& s) {
 
 // ---- updates ----------------------------------------------------------------
 
-void EvalSgdUpdate(const Step& s) {
+void EvalUpdate(const Step& s) {
   const UpdateOp op(s.node);
-  reference::SgdUpdate(s.in[0], s.in[1], *s.At(op.lr),
-                       s.Hyper(op, 0, s.attrs<SgdAttrs>().weight_decay), s.y(),
-                       s.n());
+  reference::UpdateArgs args = {};
+  args.w = s.At(op.w);
+  args.dw = s.At(op.dw);
+  args.w_out = s.y();
+  for (size_t i = 0; i < op.states.size(); ++i) {
+    args.state[i] = s.At(op.states[i]);
+    args.state_out[i] = s.y(1 + static_cast<int>(i));
+  }
+  args.lr = *s.At(op.lr);
+  if (op.step) args.step = *s.At(op.step);
+  for (size_t i = 0; i < op.hypers.size(); ++i) {
+    const UpdateOp::Hyper& hyper = op.hypers[i];
+    args.hyper[i] = hyper.at ? *s.At(hyper.at) : hyper.value;
+  }
+  args.flag = op.flag;
+  args.n = s.n();
+  reference::Update(op.rule, args);
 }
-
-void EvalMomentumUpdate(const Step& s) {
-  const UpdateOp op(s.node);
-  const auto& attrs = s.attrs<MomentumAttrs>();
-  reference::MomentumUpdate(s.in[0], s.in[1], s.in[2], *s.At(op.lr),
-                            s.Hyper(op, 0, attrs.momentum), attrs.nesterov,
-                            s.Hyper(op, 1, attrs.weight_decay), s.y(0), s.y(1),
-                            s.n());
-}
-
-void EvalAdamUpdate(const Step& s) {
-  const UpdateOp op(s.node);
-  const auto& attrs = s.attrs<AdamAttrs>();
-  reference::AdamUpdate(s.in[0], s.in[1], s.in[2], s.in[3], *s.At(op.lr),
-                        *s.At(op.step), attrs.beta1, attrs.beta2, attrs.epsilon,
-                        s.Hyper(op, 0, attrs.weight_decay), attrs.decoupled,
-                        s.y(0), s.y(1), s.y(2), s.n());
-}
+#define RULE(Rule) \
+  void Eval##Rule##Update(const Step& s) { EvalUpdate(s); }
+ONESTEP_UPDATE_RULES(RULE)
+#undef RULE
 
 // ---- windows of words -------------------------------------------------------
 

@@ -69,9 +69,6 @@ ONESTEP_DEVICE T* OfModel(const PerModel<T>& x) {
   return reinterpret_cast<T*>(reinterpret_cast<Byte*>(x.first) +
                               dev::BlockIndex().z * x.stride_bytes);
 }
-ONESTEP_DEVICE float OfModel(const Hyper& x) {
-  return x.at.first != nullptr ? *OfModel(x.at) : x.value;
-}
 
 // ---- elements --------------------------------------------------------------
 // What follows may start early; what came before must be done.

@@ -249,11 +249,27 @@ TEST(ReferenceActivationTest, ReluPassesNanOnAndHasNoSlopeAtZero) {
   EXPECT_EQ(dx, 0);
 }
 
+// w' and the new states of a step from {w, states} with lr 0.1.
+Tensor UpdateOf(UpdateRule rule, Tensor values, double dw,
+                const std::vector<double>& hyper, bool flag = false,
+                double step = 1) {
+  UpdateArgs args = {};
+  args.w = args.w_out = &values[0];
+  args.dw = &dw;
+  for (size_t i = 1; i < values.size(); ++i) {
+    args.state[i - 1] = args.state_out[i - 1] = &values[i];
+  }
+  args.lr = 0.1;
+  args.step = step;
+  std::copy(hyper.begin(), hyper.end(), args.hyper);
+  args.flag = flag;
+  args.n = 1;
+  Update(rule, args);
+  return values;
+}
+
 double SgdOf(double weight_decay) {
-  const double w = 1, dw = 0.5;
-  double w_new = 0;
-  SgdUpdate(&w, &dw, 0.1, weight_decay, &w_new, 1);
-  return w_new;
+  return UpdateOf(UpdateRule::kSgd, {1}, 0.5, {weight_decay})[0];
 }
 
 TEST(ReferenceUpdateTest, SgdStepsAgainstTheGradientAndItsDecay) {
@@ -263,11 +279,8 @@ TEST(ReferenceUpdateTest, SgdStepsAgainstTheGradientAndItsDecay) {
 
 // w', v' of one step from w = 1, dw = 0.5, v = 0.2.
 Tensor MomentumOf(bool nesterov, double weight_decay) {
-  const double w = 1, dw = 0.5, v = 0.2;
-  Tensor out(2);
-  MomentumUpdate(&w, &dw, &v, 0.1, 0.9, nesterov, weight_decay, &out[0],
-                 &out[1], 1);
-  return out;
+  return UpdateOf(UpdateRule::kMomentum, {1, 0.2}, 0.5, {0.9, weight_decay},
+                  nesterov);
 }
 
 TEST(ReferenceUpdateTest, MomentumTakesTheHandComputedStep) {
@@ -283,12 +296,10 @@ TEST(ReferenceUpdateTest, NesterovLooksAhead) {
 }
 
 // w', m', v' of a step from {w, m, v}.
-Tensor AdamOf(const Tensor& state, double dw, double step, double epsilon,
+Tensor AdamOf(const Tensor& values, double dw, double step, double epsilon,
               double weight_decay, bool decoupled) {
-  Tensor out(3);
-  AdamUpdate(&state[0], &dw, &state[1], &state[2], 0.1, step, 0.9, 0.999,
-             epsilon, weight_decay, decoupled, &out[0], &out[1], &out[2], 1);
-  return out;
+  return UpdateOf(UpdateRule::kAdam, values, dw,
+                  {0.9, 0.999, epsilon, weight_decay}, decoupled, step);
 }
 
 TEST(ReferenceUpdateTest, AdamTakesTwoHandComputedSteps) {

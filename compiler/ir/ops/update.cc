@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/ops/rules.h"
+#include "runtime/base/status.h"
 
 namespace onestep {
 namespace {
@@ -29,7 +30,7 @@ absl::StatusOr<Types> InferUpdate(OpKind kind, const std::string& want,
 
 // Of an update whose last operand may be the weight decay.
 double DecayFlops(const Node& node, float weight_decay) {
-  return weight_decay != 0 || !UpdateOp(node).hyper.empty() ? 2 : 0;
+  return weight_decay != 0 || UpdateOp(node).reads_hypers() ? 2 : 0;
 }
 
 // All tensors alike; scalars are replicated.
@@ -116,18 +117,49 @@ const OpRules kAdamUpdateRules = {
     .alias = AliasUpdate,
 };
 
+namespace {
+
+UpdateRule RuleOf(OpKind kind) {
+#define RULE(Rule) \
+  if (kind == OpKind::k##Rule##Update) return UpdateRule::k##Rule;
+  ONESTEP_UPDATE_RULES(RULE)
+#undef RULE
+  CHECK(false);
+}
+
+// Of attributes: the float ones are hyper-parameters, a bool one is the flag.
+struct AttributeReader {
+  UpdateOp& op;
+
+  void operator()(const std::string&, float value) const {
+    op.hypers.push_back({value, {}});
+  }
+  void operator()(const std::string&, bool value) const { op.flag = value; }
+  template <typename T>
+  void operator()(const std::string&, const T&) const {
+    CHECK(false);
+  }
+};
+
+}  // namespace
+
 UpdateOp::UpdateOp(const Node& node)
-    : w(node.operands[0]), dw(node.operands[1]) {
+    : rule(RuleOf(node.kind)), w(node.operands[0]), dw(node.operands[1]) {
+  const OpDef& def = node.def();
   const size_t states_end = 1 + node.types.size();
-  const size_t hyper_begin = node.def().min_operands;
   states.assign(node.operands.begin() + 2, node.operands.begin() + states_end);
   lr = node.operands[states_end];
-  if (states_end + 1 < hyper_begin) step = node.operands[states_end + 1];
-  hyper.assign(node.operands.begin() + hyper_begin, node.operands.end());
+  const size_t hypers_begin = def.min_operands;
+  if (states_end + 1 < hypers_begin) step = node.operands[states_end + 1];
+  std::visit([this](auto attrs) { attrs.Visit(AttributeReader{*this}); },
+             node.attrs);
+  for (size_t i = hypers_begin; i < node.operands.size(); ++i) {
+    hypers[hypers.size() - (def.max_operands - i)].at = node.operands[i];
+  }
 }
 
 bool HasWeightDecay(const Node& sgd_update) {
-  return !UpdateOp(sgd_update).hyper.empty() ||
+  return UpdateOp(sgd_update).reads_hypers() ||
          sgd_update.as<SgdAttrs>().weight_decay != 0;
 }
 

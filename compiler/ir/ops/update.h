@@ -7,6 +7,7 @@
 
 #include "compiler/ir/fields.h"
 #include "compiler/ir/value.h"
+#include "kernels/update.h"
 
 namespace onestep {
 
@@ -37,13 +38,22 @@ struct AdamAttrs {
 // hyper-parameters read at run time) -> w', states'. Result 0 is w', result
 // 1 + i the new state i.
 struct UpdateOp {
-  explicit UpdateOp(const Node& node);
+  struct Hyper {
+    float value = 0;  // the attribute
+    Value at;         // f32[] that is read instead; or no value
+  };
 
+  explicit UpdateOp(const Node& node);
+  // Whether the last hyper-parameters are read at run time.
+  bool reads_hypers() const { return !hypers.empty() && hypers.back().at; }
+
+  UpdateRule rule;
   Value w, dw;
   std::vector<Value> states;
   Value lr;
-  Value step;                // counts from 1; or no value
-  std::vector<Value> hyper;  // f32[]; none: they are attributes
+  Value step;                 // counts from 1; or no value
+  std::vector<Hyper> hypers;  // the float attributes, in their order
+  bool flag = false;          // the bool attribute
 };
 
 // Whether an sgd_update has a weight decay, which may be an attribute or an

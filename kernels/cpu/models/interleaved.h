@@ -73,39 +73,23 @@ void PutModel(const float* y, int64_t models, int64_t k, float* x, int64_t n);
 // model: y[i] = alpha * x[i % models], i < models + kRepeatPad.
 inline constexpr int64_t kRepeatPad = 16;
 void RepeatModels(float alpha, const float* x, int64_t models, float* y);
-// The same of a value that all have.
-void RepeatValue(float value, int64_t models, float* y);
 
-// Values [begin, end) of n * models; the other arguments are repeated ones. A
-// result may lie on its old value.
+// Values [begin, end) of n * models. A result may lie on its old value.
 struct InterleavedRange {
   int64_t models, begin, end;
 };
 void InterleavedScale(const float* alpha, const float* x, float* y,
                       const InterleavedRange& range);
-void InterleavedSgd(const float* w, const float* dw, const float* lr,
-                    const float* weight_decay, float* w_out,
-                    const InterleavedRange& range);
 
-struct InterleavedMomentumArgs {
-  const float *lr, *momentum, *weight_decay;
-  bool nesterov;
-};
-void InterleavedMomentum(const float* w, const float* dw, const float* v,
-                         const InterleavedMomentumArgs& args, float* w_out,
-                         float* v_out, const InterleavedRange& range);
-
-// What Adam multiplies by in a step; made of lr and weight_decay, which are
-// not repeated. `options` has what the models share.
-struct InterleavedAdamArgs {
-  float *rate, *l2, *shrink;
-};
-void PrepareAdam(const float* lr, const float* weight_decay, int64_t models,
-                 const Adam& options, const InterleavedAdamArgs& args);
-void InterleavedAdam(const float* w, const float* dw, const float* m,
-                     const float* v, const Adam& options,
-                     const InterleavedAdamArgs& args, float* w_out,
-                     float* m_out, float* v_out, const InterleavedRange& range);
+// What the rule multiplies by in a step: that many floats for its coefficients,
+// each repeated as above. `hypers` has arrays of the models.
+int64_t CoefficientFloats(UpdateRule rule, int64_t models);
+void PrepareCoefficients(UpdateRule rule, const UpdateHypers& hypers,
+                         int64_t models, float* coefficients);
+// The update with such coefficients; `flag` is that of the hyper-parameters.
+void InterleavedUpdate(UpdateRule rule, const UpdateArrays& arrays,
+                       const float* coefficients, bool flag,
+                       const InterleavedRange& range);
 
 }  // namespace onestep::cpu
 
