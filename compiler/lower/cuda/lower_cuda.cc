@@ -146,7 +146,8 @@ class CudaLowering {
     if (options_.tier == CudaTier::kAuto &&
         match->shape.batch > kMaxHiddenSplitBatch) {
       return refuse(absl::StrCat("batch ", match->shape.batch,
-                                 ", chosen up to ", kMaxHiddenSplitBatch));
+                                 ", auto uses the tier up to ",
+                                 kMaxHiddenSplitBatch));
     }
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
     if (!plan.refusal.empty()) return refuse(plan.refusal);
