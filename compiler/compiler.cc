@@ -58,12 +58,10 @@ absl::Status LowerSingle(const Graph& graph, const CompileOptions& options,
   team.workers = options.threads;
   team.affinity = options.affinity;
   team.micro_gemm = options.kernels == Kernels::kAuto;
-  ASSIGN_OR_RETURN(LoweredTeam lowered, LowerToTeam(graph, team));
-  compiled.executable = std::move(lowered.executable);
+  ASSIGN_OR_RETURN(compiled.executable,
+                   LowerToTeam(graph, team, compiled.team.emplace()));
+  compiled.memory = compiled.team->memory;
   compiled.dispatch = Dispatch::kSingle;
-  compiled.team.emplace(TeamReport{std::move(lowered.partition),
-                                   std::move(lowered.worker),
-                                   lowered.exchanges});
   return absl::OkStatus();
 }
 
@@ -97,6 +95,7 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
   ASSIGN_OR_RETURN(
       compiled.executable,
       LowerToCuda(graph, request, options.cuda, compiled.cuda.emplace()));
+  compiled.memory = compiled.cuda->memory;
   compiled.dispatch = options.dispatch;
   if (compiled.dispatch == Dispatch::kAuto) {
     compiled.dispatch = compiled.cuda->tier == CudaTier::kPersistent
@@ -116,7 +115,8 @@ absl::Status Lower(Graph& graph, const CompileOptions& options,
     case Dispatch::kAuto:
     case Dispatch::kOps: {
       ASSIGN_OR_RETURN(compiled.executable,
-                       LowerToChain(graph, ChoiceOf(options), options.threads));
+                       LowerToChain(graph, ChoiceOf(options), options.threads,
+                                    &compiled.memory));
       return absl::OkStatus();
     }
     case Dispatch::kSingle:

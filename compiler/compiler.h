@@ -15,7 +15,8 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/cuda/cuda_options.h"
 #include "compiler/lower/cuda/cuda_report.h"
-#include "compiler/own_memory.h"
+#include "compiler/lower/program_memory.h"
+#include "compiler/lower/team_report.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
 #include "compiler/passes/pipeline.h"
@@ -52,19 +53,13 @@ struct CompileOptions {
   CudaOptions cuda;        // of device kGpu
 };
 
-// What dispatch kSingle made of a graph on the CPU.
-struct TeamReport {
-  Partition partition;
-  Graph worker;       // the program of worker 0
-  int exchanges = 0;  // barriers of a step
-};
-
 struct Compiled {
   std::unique_ptr<Executable> executable;
   std::vector<PassRecord> passes;
   Dispatch dispatch = Dispatch::kOps;  // what kAuto led to
   std::optional<TeamReport> team;
   std::optional<CudaReport> cuda;
+  ProgramMemory memory;
   Graph graph;    // after the passes: what the executable runs
   double ms = 0;  // passes and lowering together
   // By NowNs: of all of it, and of the lowering.

@@ -70,6 +70,12 @@ absl::Status AddChosenStep(const LowerContext& context, Node& node,
                            const Implementations& list,
                            const std::vector<KernelSource>& wanted);
 
+// What a step that runs `node` is, but for its implementation.
+StepInfo Describe(const MemoryPlan& plan, Node& node);
+
+// The step that copies a param's new value to its place, when a step ends.
+void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to);
+
 namespace loops {
 // Those of our loops (kernels/cpu), of which there is one for every op but
 // leaves and exchanges, and of libxsmm. REQUIRES: the op is no such op.

@@ -11,6 +11,8 @@
 #include "compiler/lower/cuda/cuda_options.h"
 #include "compiler/lower/cuda/cuda_report.h"
 #include "compiler/lower/memory_plan.h"
+#include "compiler/lower/program_memory.h"
+#include "compiler/lower/team_report.h"
 #include "compiler/passes/partition.h"
 #include "runtime/base/executable.h"
 #include "runtime/cpu/affinity.h"
@@ -28,11 +30,12 @@ enum class KernelChoice : uint8_t {
 };
 
 // One call per node, in order. Adds copying nodes to `graph` where outputs
-// need them, so that it is what the chain runs. Unimplemented when it has an
+// need them, so that it is what the chain runs; adds to
+// `memory`, where it is given. Unimplemented when it has an
 // exchange between workers.
-absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
-                                                         KernelChoice choice,
-                                                         int threads);
+absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(
+    Graph& graph, KernelChoice choice, int threads,
+    ProgramMemory* memory = nullptr);
 
 struct TeamOptions {
   int workers = 1;
@@ -42,20 +45,14 @@ struct TeamOptions {
   PartitionOptions partition;
 };
 
-struct LoweredTeam {
-  std::unique_ptr<Executable> executable;
-  Partition partition;
-  Graph worker;       // worker 0's
-  int exchanges = 0;  // barriers of a step
-};
-
 // "libxsmm 1.17.0"; nullptr: there is none.
 const char* TeamMatMulLibrary();
 
 // One program per worker, all steps of a Run in one dispatch (partition.h).
-// Unimplemented, naming the op, when the team cannot run the graph.
-absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
-                                        const TeamOptions& options);
+// Fills `report`. Unimplemented, naming the op, when the team cannot run the
+// graph.
+absl::StatusOr<std::unique_ptr<Executable>> LowerToTeam(
+    const Graph& graph, const TeamOptions& options, TeamReport& report);
 
 // Which launches: any, the best by tier; each op by itself; a graph of them;
 // one kernel for whole steps.
@@ -73,12 +70,6 @@ struct CudaRequest {
 absl::StatusOr<std::unique_ptr<CudaProgram>> LowerToCuda(
     Graph& graph, const CudaRequest& request, const CudaOptions& options,
     CudaReport& report);
-
-// What a step that runs `node` is, but for its implementation.
-StepInfo Describe(const MemoryPlan& plan, Node& node);
-
-// The step that copies a param's new value to its place, when a step ends.
-void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to);
 
 }  // namespace onestep
 

@@ -95,9 +95,12 @@ class WorkerLowering {
         team_(team),
         exchanges_(exchanges) {}
 
-  absl::StatusOr<TeamProgram::Worker> Run(std::string& plan_text) {
+  absl::StatusOr<TeamProgram::Worker> Run(std::string& plan_text,
+                                          ProgramMemory& memory) {
     RETURN_IF_ERROR(SeparateOutputs(graph_));
     const MemoryPlan plan = PlanMemory(graph_);
+    memory.AddArena(graph_, plan);
+    memory.AddParams(graph_);
     TeamProgram::Worker worker;
     ASSIGN_OR_RETURN(worker.chain, Chain::Create(plan.slots, plan.arena_bytes));
     const LowerContext context = {graph_, plan, *worker.chain, nullptr, 1};
@@ -364,12 +367,11 @@ std::vector<int64_t> BytesOfExchanges(const Graph& graph) {
 
 const char* TeamMatMulLibrary() { return cpu::MicroGemmLibrary(); }
 
-absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
-                                        const TeamOptions& options) {
-  LoweredTeam lowered;
-  ASSIGN_OR_RETURN(lowered.partition,
+absl::StatusOr<std::unique_ptr<Executable>> LowerToTeam(
+    const Graph& graph, const TeamOptions& options, TeamReport& report) {
+  ASSIGN_OR_RETURN(report.partition,
                    PartitionGraph(graph, options.workers, options.partition));
-  ASSIGN_OR_RETURN(std::vector<Graph> graphs, LocalGraphs(lowered.partition));
+  ASSIGN_OR_RETURN(std::vector<Graph> graphs, LocalGraphs(report.partition));
   ASSIGN_OR_RETURN(std::unique_ptr<ExchangeMemory> exchanges,
                    ExchangeMemory::Create(BytesOfExchanges(graphs[0])));
   ASSIGN_OR_RETURN(std::shared_ptr<Team> team,
@@ -379,14 +381,14 @@ absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
   for (int w = 0; w < options.workers; ++w) {
     std::string text;
     ASSIGN_OR_RETURN(TeamProgram::Worker worker,
-                     WorkerLowering(options, w, graphs[w], lowered.partition,
+                     WorkerLowering(options, w, graphs[w], report.partition,
                                     *team, *exchanges)
-                         .Run(text));
+                         .Run(text, report.memory));
     absl::StrAppend(&plan, "worker ", w, "\n", text);
     workers.push_back(std::move(worker));
   }
   absl::StrAppend(&plan, "exchange memory: ", exchanges->bytes(), " bytes\n");
-  lowered.exchanges = CountExchanges(graphs[0]);
+  report.exchanges = CountExchanges(graphs[0]);
   const std::vector<StepInfo>& steps = workers[0].chain->steps();
   const int64_t library =
       std::count_if(steps.begin(), steps.end(),
@@ -394,8 +396,8 @@ absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
   std::string text = absl::StrCat(
       "team of ", options.workers,
       options.workers == 1 ? " worker: " : " workers: ", steps.size(),
-      " calls a step each, ", lowered.exchanges,
-      lowered.exchanges == 1 ? " exchange; " : " exchanges; ");
+      " calls a step each, ", report.exchanges,
+      report.exchanges == 1 ? " exchange; " : " exchanges; ");
   if (library > 0) {
     absl::StrAppend(&text, library, " by ", cpu::MicroGemmLibrary(),
                     ", the rest own loops");
@@ -405,11 +407,10 @@ absl::StatusOr<LoweredTeam> LowerToTeam(const Graph& graph,
                         ? " (built without libxsmm)"
                         : "");
   }
-  lowered.worker = std::move(graphs[0]);
-  lowered.executable = std::make_unique<TeamProgram>(
-      std::move(team), std::move(exchanges), std::move(workers),
-      std::move(text), std::move(plan));
-  return lowered;
+  report.worker = std::move(graphs[0]);
+  return std::make_unique<TeamProgram>(std::move(team), std::move(exchanges),
+                                       std::move(workers), std::move(text),
+                                       std::move(plan));
 }
 
 }  // namespace onestep

@@ -26,27 +26,30 @@ absl::StatusOr<MemoryUse> EstimateMemory(const ModelSpec& model,
                                          const OptimizerSpec& optimizer,
                                          Compiled& compiled, int64_t rows,
                                          int64_t train_rows, int64_t batch) {
-  ASSIGN_OR_RETURN(const OwnMemory own, MemoryOf(compiled));
+  const ProgramMemory& program = compiled.memory;
+  const int64_t arena = compiled.executable->arena_bytes();
   const int64_t weights = model.num_parameters() * kFloat;
   const int64_t states =
       weights * std::ssize(OptimizerOf(optimizer.kind).states);
-  int64_t own_weights = 0, own_states = 0;
-  for (const auto& [name, bytes] : own.params) {
+  int64_t copied_weights = 0, copied_states = 0;
+  for (const auto& [name, bytes] : program.params) {
     // "w1" is a weight, "w1.m" its state.
-    (name.find('.') == std::string::npos ? own_weights : own_states) += bytes;
+    (name.find('.') == std::string::npos ? copied_weights : copied_states) +=
+        bytes;
   }
   const int64_t steps = (train_rows + batch - 1) / batch;
   const int64_t label_and_order = sizeof(int32_t);
   MemoryUse memory;
   memory.kinds = {
-      {"weights", weights + own_weights},
-      {"gradients", own.gradients},
-      {"optimizer state", states + own_states},
-      {"activations", own.activations},
+      {"weights", weights + copied_weights},
+      {"gradients", program.gradients},
+      {"optimizer state", states + copied_states},
+      {"activations", program.activations},
       {"data", rows * (model.features() + label_and_order) +
                    train_rows * label_and_order + steps * kScalars * kFloat},
-      {"other", own.other + weights + states}};
-  memory.arena_bytes = compiled.executable->arena_bytes();
+      {"other",
+       arena - program.gradients - program.activations + weights + states}};
+  memory.arena_bytes = arena;
   memory.available_bytes = AvailableMemory();
   return memory;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/cuda/cuda_op.h"
+#include "compiler/lower/implementation.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/memory_plan.h"
 #include "kernels/kernels.h"
@@ -35,6 +36,7 @@ class OpsLowering {
   absl::StatusOr<CudaOps> Run() {
     AddSlots();
     ops_.plan = plan_.ToString(graph_);
+    ops_.memory.AddArena(graph_, plan_);
     if (matmuls_.library && matmuls_.gradients) {
       RETURN_IF_ERROR(FindEpilogues());
     }

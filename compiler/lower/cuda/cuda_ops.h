@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
+#include "compiler/lower/program_memory.h"
 #include "runtime/base/buffer.h"
 #include "runtime/base/executable.h"
 #include "runtime/cuda/cuda_bindings.h"
@@ -32,6 +33,7 @@ struct CudaOps {
   int library = 0;                 // ops that are the library's matmuls
   std::vector<std::string> notes;  // epilogues that the library lacks, and why
   std::string plan;
+  ProgramMemory memory;  // of the arena
 };
 
 // How matmuls are lowered.

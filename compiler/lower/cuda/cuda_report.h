@@ -7,6 +7,7 @@
 
 #include "absl/types/span.h"
 #include "compiler/lower/cuda/cuda_occupancy.h"
+#include "compiler/lower/program_memory.h"
 #include "kernels/cuda/hidden_split/tier.h"
 
 namespace onestep {
@@ -23,6 +24,7 @@ struct CudaReport {
   std::string nodes;               // of a launch: CudaNodesText
   std::string nodes_dot;           // of a launch: CudaNodesDot
   CudaOccupancyReport occupancy;   // of a launch
+  ProgramMemory memory;            // of the device
   CudaProgram* program = nullptr;  // the executable
 };
 

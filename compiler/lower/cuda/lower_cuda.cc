@@ -76,6 +76,7 @@ class CudaLowering {
                                            options_.table_limit_bytes));
     }
     report_.program = program.get();
+    report_.memory.AddParams(graph_);
     return program;
   }
 
@@ -211,6 +212,7 @@ class CudaLowering {
     report_.notes.insert(report_.notes.end(), ops.notes.begin(),
                          ops.notes.end());
     library_matmuls_ = ops.library;
+    report_.memory = std::move(ops.memory);
     CudaSpec spec;
     spec.slots = std::move(ops.slots);
     spec.tables = std::move(ops.tables);

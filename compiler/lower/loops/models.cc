@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/loops/loop_op.h"
-#include "compiler/lower/lower.h"
 #include "kernels/cpu/models/interleaved.h"
 #include "runtime/base/buffer.h"
 #include "runtime/base/status.h"
@@ -38,8 +37,16 @@ class OneByOne {
       made->AddPart(op, node.result(static_cast<int>(r)), std::move(name),
                     false, true);
     }
-    ASSIGN_OR_RETURN(made->chain_,
-                     LowerToChain(made->graph_, KernelChoice::kLoops, 1));
+    const MemoryPlan plan = PlanMemory(made->graph_);
+    ASSIGN_OR_RETURN(made->chain_, Chain::Create(plan.slots, plan.arena_bytes));
+    const LowerContext context = {made->graph_, plan, *made->chain_, nullptr,
+                                  /*threads=*/1};
+    RETURN_IF_ERROR(AddChosenStep(context, *one, Lower(context, *one),
+                                  {KernelSource::kLoop}));
+    for (const auto& [from, to] : plan.copies) {
+      AddCopyStep(plan, *made->chain_, from, to);
+    }
+    RETURN_IF_ERROR(made->chain_->Finish("", ""));
     for (Part& part : made->parts_) {
       if (part.shared) continue;
       ASSIGN_OR_RETURN(part.memory,
@@ -87,7 +94,7 @@ class OneByOne {
   }
 
   Graph graph_;
-  std::unique_ptr<Executable> chain_;
+  std::unique_ptr<Chain> chain_;
   std::vector<Part> parts_;
   int64_t models_ = 0;
 };

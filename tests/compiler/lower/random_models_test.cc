@@ -113,12 +113,14 @@ TEST(RandomModelsTest, ATeamGivesEveryModelTheBitsItHasAlone) {
     TeamOptions options;
     options.micro_gemm = false;
     if (random.OneIn(3)) options.partition.tile_bytes = 8;
-    ASSERT_OK_AND_ASSIGN(LoweredTeam solo, LowerToTeam(trial.solo, options));
-    tiled += solo.partition.tile_rows > 0;
+    TeamReport report;
+    ASSERT_OK_AND_ASSIGN(const auto solo,
+                         LowerToTeam(trial.solo, options, report));
+    tiled += report.partition.tile_rows > 0;
     options.micro_gemm = true;
     const int most = std::min<int>(3, static_cast<int>(trial.models.size()));
     for (options.workers = 1; options.workers <= most; ++options.workers) {
-      absl::StatusOr<LoweredTeam> team = LowerToTeam(trial.all, options);
+      const auto team = LowerToTeam(trial.all, options, report);
       if (!team.ok()) {  // a tensor of each model is wanted
         EXPECT_NE(trial.mlp.spec.extra, ExtraUse::kNone) << team.status();
         EXPECT_THAT(team.status(),
@@ -127,10 +129,9 @@ TEST(RandomModelsTest, ATeamGivesEveryModelTheBitsItHasAlone) {
         ++refused;
         continue;
       }
-      EXPECT_EQ(team->exchanges, 0);
+      EXPECT_EQ(report.exchanges, 0);
       spread += options.workers > 1;
-      ASSERT_NO_FATAL_FAILURE(
-          ExpectModelsAlone(trial, *team->executable, *solo.executable));
+      ASSERT_NO_FATAL_FAILURE(ExpectModelsAlone(trial, **team, *solo));
     }
   }
   EXPECT_GT(tiled, kGraphs / 8);
@@ -144,18 +145,19 @@ TEST(RandomModelsTest, AModelThatDivergesChangesNoBitOfTheOthers) {
     Trial trial = MakeTrial(random);
     const size_t models = trial.models.size();
     if (models == 1) continue;
-    ASSERT_OK_AND_ASSIGN(LoweredTeam team, LowerToTeam(trial.all, {}));
+    TeamReport report;
+    ASSERT_OK_AND_ASSIGN(const auto team, LowerToTeam(trial.all, {}, report));
     ASSERT_OK_AND_ASSIGN(
         const TensorMap calm,
-        RunExecutable(*team.executable, trial.all,
-                      Interleave(trial.all, trial.models), kSteps));
+        RunExecutable(*team, trial.all, Interleave(trial.all, trial.models),
+                      kSteps));
     const size_t wild =
         static_cast<size_t>(random.Below(static_cast<int64_t>(models)));
     trial.models[wild].at("lr")[0] = 1e30;
     ASSERT_OK_AND_ASSIGN(
         const TensorMap got,
-        RunExecutable(*team.executable, trial.all,
-                      Interleave(trial.all, trial.models), kSteps));
+        RunExecutable(*team, trial.all, Interleave(trial.all, trial.models),
+                      kSteps));
     for (const auto& [name, values] : calm) {
       if (values.size() % models != 0) continue;  // shared
       for (size_t j = 0; j < values.size(); ++j) {

@@ -66,18 +66,18 @@ TEST(RandomTeamTest, EqualsTheOracleWhateverThePlacement) {
           options.micro_gemm = random.OneIn(2);
           options.partition.shuffle = shuffle;
           if (random.OneIn(2)) options.partition.tile_bytes = 8;
-          absl::StatusOr<LoweredTeam> lowered = LowerToTeam(graph, options);
+          TeamReport team;
+          const auto lowered = LowerToTeam(graph, options, team);
           ASSERT_OK(lowered.status())
               << workers << " workers, shuffle " << shuffle;
-          const LoweredTeam& team = *lowered;
+          Executable& executable = **lowered;
           SCOPED_TRACE(absl::StrCat("fuse ", fuse, " shuffle ", shuffle, " ",
-                                    team.executable->lowering(), "\n",
+                                    executable.lowering(), "\n",
                                     PrintGraph(team.worker)));
           exchanges.insert(team.exchanges);
           tiled += team.partition.tile_rows > 0;
-          ASSERT_OK_AND_ASSIGN(
-              const TensorMap got,
-              RunExecutable(*team.executable, graph, mlp.bindings));
+          ASSERT_OK_AND_ASSIGN(const TensorMap got,
+                               RunExecutable(executable, graph, mlp.bindings));
           ExpectNear(got, want);
           if (HasFailure()) return;
         }
