@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers of the kernels that measure a GPU (probe.cu): what launches,
-// barriers and exchanges between blocks cost. Two builds have them, as with
-// kernels.h. Each is timed from outside, over its rounds.
+// Launchers of the kernels that measure a GPU (probe.cu): the cost of launches,
+// barriers and exchanges between blocks. As for kernels.h, nvcc's build and the
+// emulator's build both define them. The caller times a launch and divides by
+// the number of rounds.
 #ifndef ONESTEP_KERNELS_PROBE_LAUNCH_H_
 #define ONESTEP_KERNELS_PROBE_LAUNCH_H_
 
@@ -11,29 +12,31 @@
 
 namespace onestep::cuda {
 
-// Does nothing. `waits`: lets the next one start at once and waits for the one
-// before it.
+// An empty kernel. With `waits` it uses programmatic dependent launch: it lets
+// the next launch start at once and waits for the previous one.
 Launch ProbeEmpty(bool waits);
 
-// The body of a WHILE node: ends it when *count, 0 at first, is `iterations`.
+// The body of a WHILE node: increments *count, which the caller sets to 0, and
+// ends the loop when it reaches `iterations`.
 Launch ProbeWhile(uint64_t handle, uint32_t* count, uint32_t iterations);
 
-// Barriers of all blocks; *counter is 0 at first.
+// `rounds` grid-wide barriers; the caller sets *counter to 0.
 Launch ProbeGridBarrier(uint32_t* counter, int32_t rounds, int32_t blocks);
 
-// Barriers of one cluster.
+// `rounds` barriers of one cluster of `cluster` blocks.
 Launch ProbeClusterBarrier(int32_t rounds, int32_t cluster);
 
-// 16 bytes there and back between the shared memories of two blocks: two hops
-// a round.
+// Each round sends 16 bytes from one block's shared memory to another block's
+// and back: two hops.
 Launch ProbePush(int32_t rounds);
 
-// The same between two blocks by flags[2] in global memory, 0 at first and in
-// cache lines of their own: flags + 0 and flags + kProbeFlagStride.
+// The same round trip between two blocks through two flags in global memory, in
+// separate cache lines at flags[0] and flags[kProbeFlagStride]. The caller sets
+// both to 0.
 inline constexpr int kProbeFlagStride = 64;
 Launch ProbeFlag(uint32_t* flags, int32_t rounds);
 
-// y = x; n is a multiple of 4.
+// y = x over n values. REQUIRES: n is a multiple of 4.
 Launch ProbeCopy(const float* x, float* y, int64_t n);
 
 }  // namespace onestep::cuda
