@@ -61,9 +61,9 @@ absl::Status TeamProgram::Bind(absl::string_view name, void* data,
   for (Worker& worker : workers_) {
     if (worker.results.find(name) != worker.results.end()) continue;
     const auto offset = worker.offsets.find(name);
-    char* const own = static_cast<char*>(data) +
-                      (offset == worker.offsets.end() ? 0 : offset->second);
-    RETURN_IF_ERROR(worker.chain->Bind(name, own, stride_bytes, steps));
+    char* const part = static_cast<char*>(data) +
+                       (offset == worker.offsets.end() ? 0 : offset->second);
+    RETURN_IF_ERROR(worker.chain->Bind(name, part, stride_bytes, steps));
   }
   return absl::OkStatus();
 }
@@ -75,11 +75,11 @@ void TeamProgram::Move(Worker& worker, bool in) const {
     const bool all = piece.size == piece.full;
     const int64_t outer = all ? 1 : piece.outer;
     const int64_t bytes = (all ? piece.outer : 1) * piece.size * piece.inner;
-    char* own = worker.memory[i].as<char>();
+    char* local = worker.memory[i].as<char>();
     char* whole = params_.find(piece.name)->second + piece.begin * piece.inner;
     for (int64_t o = 0; o < outer; ++o) {
-      std::memcpy(in ? own : whole, in ? whole : own, bytes);
-      own += bytes;
+      std::memcpy(in ? local : whole, in ? whole : local, bytes);
+      local += bytes;
       whole += piece.full * piece.inner;
     }
   }
@@ -92,7 +92,7 @@ absl::Status TeamProgram::CheckBound() const {
           absl::StrCat("run: ", name, " is not bound"));
     }
   }
-  // A chain that cannot run would leave the others waiting for it.
+  // If one chain could not run, the other workers would wait for it forever.
   for (const Worker& worker : workers_) {
     RETURN_IF_ERROR(worker.chain->CheckBound());
   }
@@ -105,7 +105,7 @@ absl::Status TeamProgram::RunWorkers(
   team_->Run([&](int w) {
     Worker& worker = workers_[w];
     Move(worker, /*in=*/true);
-    team_->barrier().Wait(w);  // before anyone gives its part back
+    team_->barrier().Wait(w);  // all parts are read before any is written back
     status_[w] = run(w);
     Move(worker, /*in=*/false);
   });
