@@ -86,19 +86,20 @@ void BM_MatMul(State& state) {
   const bool gradient = state.range(3) != 0;
   const Floats a = Values(m * k), b = Values(k * n), bias = Values(n);
   Floats c(static_cast<size_t>(m * n));
-  const MatMulArgs args = {.a = a.data(),
-                           .a_row = gradient ? 1 : k,
-                           .a_col = gradient ? m : 1,
-                           .b = b.data(),
-                           .ldb = n,
-                           .c = c.data(),
-                           .ldc = n,
-                           .m = m,
-                           .n = n,
-                           .k = k,
-                           .bias = gradient ? nullptr : bias.data(),
-                           .accumulate = gradient,
-                           .act = gradient ? Act::kNone : Act::kRelu};
+  const MatMulArgs args = {
+      .a = a.data(),
+      .a_row = gradient ? 1 : k,
+      .a_col = gradient ? m : 1,
+      .b = b.data(),
+      .ldb = n,
+      .c = c.data(),
+      .ldc = n,
+      .m = m,
+      .n = n,
+      .k = k,
+      .bias = gradient ? nullptr : bias.data(),
+      .accumulate = gradient,
+      .act = gradient ? Activation::kNone : Activation::kRelu};
   for (auto _ : state) MatMul(args, 0, m);
   const double flops =
       2.0 * static_cast<double>(m * n * k * state.iterations());
@@ -150,28 +151,30 @@ void BM_ActivationForward(State& state) {
   const Floats x = Values(kBatch * kHidden);
   Floats y(x.size());
   for (auto _ : state) {
-    ActivationForward(static_cast<Act>(state.range(0)), x.data(), y.data(),
-                      kBatch * kHidden);
+    ActivationForward(static_cast<Activation>(state.range(0)), x.data(),
+                      y.data(), kBatch * kHidden);
   }
   CountBytes(state, 8 * kBatch * kHidden);
 }
 BENCHMARK(BM_ActivationForward)
     ->ArgName("act")
-    ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
+    ->DenseRange(static_cast<int>(Activation::kRelu),
+                 static_cast<int>(Activation::kGelu));
 
 void BM_ActivationGradBias(State& state) {
   const Floats y = Values(kBatch * kHidden), dy = y;
   Floats dx(y.size()), db(kHidden);
   for (auto _ : state) {
-    ActivationGradBias(static_cast<Act>(state.range(0)), y.data(), dy.data(),
-                       dx.data(), db.data(), false, kBatch, kHidden, 0,
-                       kHidden);
+    ActivationGradBias(static_cast<Activation>(state.range(0)), y.data(),
+                       dy.data(), dx.data(), db.data(), false, kBatch, kHidden,
+                       0, kHidden);
   }
   CountBytes(state, 12 * kBatch * kHidden);
 }
 BENCHMARK(BM_ActivationGradBias)
     ->ArgName("act")
-    ->DenseRange(static_cast<int>(Act::kRelu), static_cast<int>(Act::kGelu));
+    ->DenseRange(static_cast<int>(Activation::kRelu),
+                 static_cast<int>(Activation::kGelu));
 
 void BM_Softmax(State& state) {
   const int64_t cols = state.range(0);
@@ -265,7 +268,7 @@ void BM_Sparse(State& state) {
                     .n = n,
                     .k = kInputs,
                     .bias = bias.data(),
-                    .act = Act::kRelu},
+                    .act = Activation::kRelu},
                    0, kBatch);
     }
   }
@@ -298,27 +301,32 @@ void BM_AddBias(State& state) {
 }
 BENCHMARK(BM_AddBias)->ArgName("cols")->Arg(kClasses)->Arg(kHidden);
 
-void BM_SgdUpdate(State& state) {
-  const int64_t n = state.range(0);
-  Floats w = Values(n);
-  const Floats dw(w.size());
-  for (auto _ : state) SgdUpdate(w.data(), dw.data(), 0.1f, 0, w.data(), n);
-  CountBytes(state, 12 * n);
-}
-BENCHMARK(BM_SgdUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
-
-void BM_AdamUpdate(State& state) {
+// Of one model: w, dw, the states that there are, and the results.
+void BM_Update(State& state, UpdateRule rule, int64_t bytes) {
   const int64_t n = state.range(0);
   Floats w = Values(n), m(w.size()), v(w.size());
   const Floats dw = w;
-  const Adam options = {0.001f, 10, 0.9f, 0.999f, 1e-8f, 0, false};
-  for (auto _ : state) {
-    AdamUpdate(w.data(), dw.data(), m.data(), v.data(), options, w.data(),
-               m.data(), v.data(), n);
+  const float lr = 0.001f, step = 10;
+  const UpdateArrays arrays = {w.data(),
+                               dw.data(),
+                               {m.data(), v.data()},
+                               w.data(),
+                               {m.data(), v.data()}};
+  UpdateHypers hypers = {&lr, &step, {}, false};
+  if (rule == UpdateRule::kAdam) {
+    hypers.hyper[0].value = 0.9f;
+    hypers.hyper[1].value = 0.999f;
+    hypers.hyper[2].value = 1e-8f;
   }
-  CountBytes(state, 28 * n);
+  for (auto _ : state) Update(rule, arrays, hypers, 0, n);
+  CountBytes(state, bytes * n);
 }
-BENCHMARK(BM_AdamUpdate)->Arg(kHidden* kClasses)->Arg(kInputs* kHidden);
+BENCHMARK_CAPTURE(BM_Update, sgd, UpdateRule::kSgd, 12)
+    ->Arg(kHidden* kClasses)
+    ->Arg(kInputs* kHidden);
+BENCHMARK_CAPTURE(BM_Update, adam, UpdateRule::kAdam, 28)
+    ->Arg(kHidden* kClasses)
+    ->Arg(kInputs* kHidden);
 
 }  // namespace
 }  // namespace onestep::cpu

@@ -94,19 +94,15 @@ absl::Status LowerGpu(Graph& graph, const CompileOptions& options,
       request.way = CudaWay::kSingle;
       break;
   }
-  ASSIGN_OR_RETURN(LoweredCuda lowered,
-                   LowerToCuda(graph, request, options.cuda));
+  ASSIGN_OR_RETURN(
+      compiled.executable,
+      LowerToCuda(graph, request, options.cuda, compiled.cuda.emplace()));
   compiled.dispatch = options.dispatch;
   if (compiled.dispatch == Dispatch::kAuto) {
-    const bool single =
-        lowered.tier == CudaTier::kT2 || lowered.tier == CudaTier::kT3;
-    compiled.dispatch = single ? Dispatch::kSingle : Dispatch::kGraph;
+    compiled.dispatch = compiled.cuda->tier == CudaTier::kPersistent
+                            ? Dispatch::kSingle
+                            : Dispatch::kGraph;
   }
-  compiled.cuda.emplace(CudaReport{
-      lowered.tier, std::move(lowered.device), std::move(lowered.notes),
-      std::move(lowered.nodes), std::move(lowered.nodes_dot),
-      std::move(lowered.occupancy), lowered.program.get()});
-  compiled.executable = std::move(lowered.program);
   return absl::OkStatus();
 }
 

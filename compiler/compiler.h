@@ -13,8 +13,8 @@
 #include "compiler/ir/dot.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/text.h"
-#include "compiler/lower/cuda/cuda_occupancy.h"
 #include "compiler/lower/cuda/cuda_options.h"
+#include "compiler/lower/cuda/cuda_report.h"
 #include "compiler/own_memory.h"
 #include "compiler/passes/autodiff.h"
 #include "compiler/passes/partition.h"
@@ -57,19 +57,6 @@ struct TeamReport {
   Partition partition;
   Graph worker;       // the program of worker 0
   int exchanges = 0;  // barriers of a step
-};
-
-class CudaProgram;
-
-// What the graph became on a GPU.
-struct CudaReport {
-  CudaTier tier = CudaTier::kT0;
-  std::string device;
-  std::vector<std::string> notes;  // what was refused on the way, and why
-  std::string nodes;               // of a launch, a line each
-  std::string nodes_dot;
-  CudaOccupancyReport occupancy;   // of a launch
-  CudaProgram* program = nullptr;  // the executable
 };
 
 struct Compiled {

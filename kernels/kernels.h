@@ -12,11 +12,11 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/launch.h"
+#include "kernels/update.h"
 
 namespace onestep::cuda {
-
-enum class Act : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
 
 // An operand of a kernel that may run for several models in one launch. When
 // the caller sets grid.z to the number of models, block z uses the operand at
@@ -81,16 +81,17 @@ Launch Add(In a, In b, Out y, int64_t n);
 Launch Mul(In a, In b, Out y, int64_t n);
 Launch AddBias(In x, In b, Out y, int64_t rows, int64_t cols);
 Launch BroadcastRows(In x, Out y, int64_t rows, int64_t cols);
-Launch Activate(Act act, In x, Out y, int64_t n);
-// dx from dy and the activation's result y; for gelu, y is its operand.
-Launch ActivateGrad(Act act, In y, In dy, Out dx, int64_t n);
+Launch Activate(Activation act, In x, Out y, int64_t n);
+// dx from dy and the activation's result y; y is the activation's operand where
+// its gradient reads that (kernels/activation.h).
+Launch ActivateGrad(Activation act, In y, In dy, Out dx, int64_t n);
 // y[cols] = sum over the rows of x. The workspace is that of column sums.
 Launch ReduceRows(In x, Out y, int64_t rows, int64_t cols, void* workspace);
 // The op activation_grad: dx and, unless db is null, db[cols] = b + the sum of
 // dx over the rows; a null b stands for zeros, and db may be b. The workspace
 // is that of column sums; it may be null when db is null.
-Launch ActivationGrad(Act act, In y, In dy, In b, Out dx, Out db, int64_t rows,
-                      int64_t cols, void* workspace);
+Launch ActivationGrad(Activation act, In y, In dy, In b, Out dx, Out db,
+                      int64_t rows, int64_t cols, void* workspace);
 
 // ---- losses (loss.cu) ------------------------------------------------------
 Launch Softmax(In x, Out y, int64_t rows, int64_t cols);
@@ -132,19 +133,19 @@ struct LossGradParams {
 Launch LossGrad(const LossGradParams& params);
 
 // ---- updates (update.cu) ---------------------------------------------------
-// w_out may alias w, v_out may alias v, and m_out may alias m.
-Launch SgdUpdate(In w, In dw, In lr, Hyper weight_decay, Out w_out, int64_t n);
-Launch MomentumUpdate(In w, In dw, In v, In lr, Hyper momentum, bool nesterov,
-                      Hyper weight_decay, Out w_out, Out v_out, int64_t n);
-struct AdamParams {
-  In w, dw, m, v, lr, step;
-  float beta1, beta2, epsilon;
-  Hyper weight_decay;
-  bool decoupled;
-  Out w_out, m_out, v_out;
+// The update ops of compiler/ir/ops.def, with as many states and
+// hyper-parameters as the rule has. w_out may alias w, and each state_out may
+// alias its state. `step` counts from 1; it is null where the rule does not
+// read it.
+struct UpdateParams {
+  In w, dw, state[kMaxUpdateStates], lr, step;
+  Hyper hyper[kMaxUpdateHypers];  // in the order of the rule
+  Out w_out, state_out[kMaxUpdateStates];
   int64_t n;
+  UpdateRule rule = UpdateRule::kSgd;
+  bool flag = false;
 };
-Launch AdamUpdate(const AdamParams& params);
+Launch Update(const UpdateParams& params);
 
 // ---- matmul (matmul.cu): fp32 FMAs -----------------------------------------
 // y[m,n] = act(op(a) op(b) + bias), or c + op(a) op(b). a is [m,k], or [k,m]
@@ -157,7 +158,7 @@ struct MatMulParams {
   Out y;
   int64_t m, n, k;
   bool trans_a, trans_b;
-  Act act = Act::kNone;
+  Activation act = Activation::kNone;
 };
 Launch MatMul(const MatMulParams& params);
 

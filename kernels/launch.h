@@ -27,9 +27,6 @@ struct Launch {
   Dim grid, block;
   uint32_t cluster = 1;       // number of blocks per cluster, along x
   uint32_t shared_bytes = 0;  // dynamic shared memory per block
-  // The kernel has a grid-wide barrier, so that all its blocks must be resident
-  // at once (a cooperative launch).
-  bool cooperative = false;
   // The kernel calls dev::WaitForPrerequisites before it reads anything that an
   // earlier launch wrote, so that programmatic dependent launch is allowed.
   bool waits = false;

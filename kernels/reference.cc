@@ -15,6 +15,33 @@ double NormalPdf(double x) {
   return std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
 }
 
+double Activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+#define ACTIVATION(Kind, text, saved, flops, grad_flops, f, gradient) \
+  case Activation::k##Kind:                                           \
+    return f;
+#include "kernels/activations.def"
+#undef ACTIVATION
+  }
+  return x;
+}
+
+double ActivatedGrad(Activation activation, double saved, double dy) {
+  [[maybe_unused]] const double x = saved, y = saved;
+  switch (activation) {
+    case Activation::kNone:
+      return dy;
+#define ACTIVATION(Kind, text, saves, flops, grad_flops, f, gradient) \
+  case Activation::k##Kind:                                           \
+    return gradient;
+#include "kernels/activations.def"
+#undef ACTIVATION
+  }
+  return dy;
+}
+
 int64_t Int(double label) { return static_cast<int64_t>(label); }
 
 // Of element i of z: its place in weights and labels, and what they hold.
@@ -30,6 +57,47 @@ double WeightOf(const SigmoidBceArgs& a, int64_t i) {
 double LabelOf(const SigmoidBceArgs& a, int64_t i) {
   if (a.labels != nullptr) return a.labels[PairOf(a, i)];
   return i % a.cols < a.positives ? 1 : 0;
+}
+
+// ---- update rules: `hyper` is in the order of the op's attributes ----------
+void Sgd(const UpdateArgs& a) {
+  const double weight_decay = a.hyper[0];
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double g = a.dw[i] + weight_decay * a.w[i];
+    a.w_out[i] = a.w[i] - a.lr * g;
+  }
+}
+
+void Momentum(const UpdateArgs& a) {
+  const double momentum = a.hyper[0], weight_decay = a.hyper[1];
+  const bool nesterov = a.flag;
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double g = a.dw[i] + weight_decay * a.w[i];
+    const double v = momentum * a.state[0][i] + g;
+    const double step = nesterov ? g + momentum * v : v;
+    a.w_out[i] = a.w[i] - a.lr * step;
+    a.state_out[0][i] = v;
+  }
+}
+
+// Kingma and Ba, 2015, algorithm 1; decoupled: Loshchilov and Hutter, 2019,
+// algorithm 2, with the decay multiplied by lr.
+void Adam(const UpdateArgs& a) {
+  const double beta1 = a.hyper[0], beta2 = a.hyper[1], epsilon = a.hyper[2];
+  const double weight_decay = a.hyper[3];
+  const bool decoupled = a.flag;
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double w = a.w[i];
+    const double g = decoupled ? a.dw[i] : a.dw[i] + weight_decay * w;
+    const double m = beta1 * a.state[0][i] + (1 - beta1) * g;
+    const double v = beta2 * a.state[1][i] + (1 - beta2) * g * g;
+    const double m_hat = m / (1 - std::pow(beta1, a.step));
+    const double v_hat = v / (1 - std::pow(beta2, a.step));
+    const double decay = decoupled ? a.lr * weight_decay * w : 0;
+    a.w_out[i] = w - decay - a.lr * m_hat / (std::sqrt(v_hat) + epsilon);
+    a.state_out[0][i] = m;
+    a.state_out[1][i] = v;
+  }
 }
 
 }  // namespace
@@ -118,38 +186,14 @@ void BroadcastRows(const double* x, double* y, int64_t rows, int64_t cols) {
   }
 }
 
-// Not max(x, 0), which would turn a NaN into 0.
-void Relu(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];
+void Activate(Activation activation, const double* x, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = Activated(activation, x[i]);
 }
 
-void Tanh(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
-}
-
-void Sigmoid(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = 1 / (1 + std::exp(-x[i]));
-}
-
-void Gelu(const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * NormalCdf(x[i]);
-}
-
-void ReluGrad(const double* y, const double* dy, double* dx, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-
-void TanhGrad(const double* y, const double* dy, double* dx, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
-}
-
-void SigmoidGrad(const double* y, const double* dy, double* dx, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * y[i] * (1 - y[i]);
-}
-
-void GeluGrad(const double* x, const double* dy, double* dx, int64_t n) {
+void ActivateGrad(Activation activation, const double* saved, const double* dy,
+                  double* dx, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    dx[i] = dy[i] * (NormalCdf(x[i]) + x[i] * NormalPdf(x[i]));
+    dx[i] = ActivatedGrad(activation, saved[i], dy[i]);
   }
 }
 
@@ -278,44 +322,13 @@ double CountCorrect(const double* logits, const double* labels, int64_t rows,
   return count;
 }
 
-void SgdUpdate(const double* w, const double* dw, double lr,
-               double weight_decay, double* w_out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const double g = dw[i] + weight_decay * w[i];
-    w_out[i] = w[i] - lr * g;
-  }
-}
-
-void MomentumUpdate(const double* w, const double* dw, const double* v,
-                    double lr, double momentum, bool nesterov,
-                    double weight_decay, double* w_out, double* v_out,
-                    int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const double g = dw[i] + weight_decay * w[i];
-    const double v_new = momentum * v[i] + g;
-    const double step = nesterov ? g + momentum * v_new : v_new;
-    w_out[i] = w[i] - lr * step;
-    v_out[i] = v_new;
-  }
-}
-
-// Kingma and Ba, 2015, algorithm 1; decoupled: Loshchilov and Hutter, 2019,
-// algorithm 2, with the decay multiplied by lr.
-void AdamUpdate(const double* w, const double* dw, const double* m,
-                const double* v, double lr, double step, double beta1,
-                double beta2, double epsilon, double weight_decay,
-                bool decoupled, double* w_out, double* m_out, double* v_out,
-                int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const double g = decoupled ? dw[i] : dw[i] + weight_decay * w[i];
-    const double m_new = beta1 * m[i] + (1 - beta1) * g;
-    const double v_new = beta2 * v[i] + (1 - beta2) * g * g;
-    const double m_hat = m_new / (1 - std::pow(beta1, step));
-    const double v_hat = v_new / (1 - std::pow(beta2, step));
-    const double decay = decoupled ? lr * weight_decay * w[i] : 0;
-    w_out[i] = w[i] - decay - lr * m_hat / (std::sqrt(v_hat) + epsilon);
-    m_out[i] = m_new;
-    v_out[i] = v_new;
+void Update(UpdateRule rule, const UpdateArgs& args) {
+  switch (rule) {
+#define RULE(Rule)          \
+  case UpdateRule::k##Rule: \
+    return Rule(args);
+    ONESTEP_UPDATE_RULES(RULE)
+#undef RULE
   }
 }
 

@@ -8,6 +8,9 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
+#include "kernels/update.h"
+
 namespace onestep::reference {
 
 // y[r,c] = table[indices[r], c]; y is [rows,cols].
@@ -35,15 +38,12 @@ void AddBias(const double* x, const double* b, double* y, int64_t rows,
 void ReduceRows(const double* x, double* y, int64_t rows, int64_t cols);
 void BroadcastRows(const double* x, double* y, int64_t rows, int64_t cols);
 
-void Relu(const double* x, double* y, int64_t n);
-void Tanh(const double* x, double* y, int64_t n);
-void Sigmoid(const double* x, double* y, int64_t n);
-void Gelu(const double* x, double* y, int64_t n);
-// y is the result of the activation; gelu takes its operand x instead.
-void ReluGrad(const double* y, const double* dy, double* dx, int64_t n);
-void TanhGrad(const double* y, const double* dy, double* dx, int64_t n);
-void SigmoidGrad(const double* y, const double* dy, double* dx, int64_t n);
-void GeluGrad(const double* x, const double* dy, double* dx, int64_t n);
+// y = f(x) over n values, f the activation.
+void Activate(Activation activation, const double* x, double* y, int64_t n);
+// `saved` is the activation's result, or its operand where the gradient reads
+// that (kernels/activation.h).
+void ActivateGrad(Activation activation, const double* saved, const double* dy,
+                  double* dx, int64_t n);
 
 void Softmax(const double* x, double* y, int64_t rows, int64_t cols);
 void SoftmaxGrad(const double* y, const double* dy, double* dx, int64_t rows,
@@ -91,17 +91,18 @@ double Window(const WindowArgs& args, double* new_in, double* new_out);
 double CountCorrect(const double* logits, const double* labels, int64_t rows,
                     int64_t cols);
 
-void SgdUpdate(const double* w, const double* dw, double lr,
-               double weight_decay, double* w_out, int64_t n);
-void MomentumUpdate(const double* w, const double* dw, const double* v,
-                    double lr, double momentum, bool nesterov,
-                    double weight_decay, double* w_out, double* v_out,
-                    int64_t n);
-void AdamUpdate(const double* w, const double* dw, const double* m,
-                const double* v, double lr, double step, double beta1,
-                double beta2, double epsilon, double weight_decay,
-                bool decoupled, double* w_out, double* m_out, double* v_out,
-                int64_t n);
+// As many states and hyper-parameters as the rule has, in the order of its op's
+// operands and float attributes; `flag` is its bool attribute. A result may be
+// its old value.
+struct UpdateArgs {
+  const double *w, *dw, *state[kMaxUpdateStates];
+  double lr, step;  // step counts from 1
+  double hyper[kMaxUpdateHypers];
+  bool flag;
+  double *w_out, *state_out[kMaxUpdateStates];
+  int64_t n;
+};
+void Update(UpdateRule rule, const UpdateArgs& args);
 
 // x[rows,width] = alpha * table[indices] in a packed form that only ToDense
 // reads: a row is alpha followed by numbers that each pack three bytes.

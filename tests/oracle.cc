@@ -20,37 +20,6 @@ int64_t Cols(const TensorType& type) {
   return type.rank() == 2 ? type.dims[1] : 1;
 }
 
-void Activate(Activation activation, const double* x, double* y, int64_t n) {
-  switch (activation) {
-    case Activation::kNone:
-      return reference::Scale(x, 1, y, n);
-    case Activation::kRelu:
-      return reference::Relu(x, y, n);
-    case Activation::kTanh:
-      return reference::Tanh(x, y, n);
-    case Activation::kSigmoid:
-      return reference::Sigmoid(x, y, n);
-    case Activation::kGelu:
-      return reference::Gelu(x, y, n);
-  }
-}
-
-void ActivateGrad(Activation activation, const double* y, const double* dy,
-                  double* dx, int64_t n) {
-  switch (activation) {
-    case Activation::kNone:
-      return reference::Scale(dy, 1, dx, n);
-    case Activation::kRelu:
-      return reference::ReluGrad(y, dy, dx, n);
-    case Activation::kTanh:
-      return reference::TanhGrad(y, dy, dx, n);
-    case Activation::kSigmoid:
-      return reference::SigmoidGrad(y, dy, dx, n);
-    case Activation::kGelu:
-      return reference::GeluGrad(y, dy, dx, n);
-  }
-}
-
 // One node: operands in, results out.
 struct Step {
   const Node& node;
@@ -58,117 +27,116 @@ struct Step {
   std::vector<Tensor>& out;
 
   const TensorType& in_type(int i) const { return node.operands[i].type(); }
+  const TensorType& out_type() const { return node.types[0]; }
   double* y(int i = 0) const { return out[i].data(); }
   int64_t n() const { return node.types[0].num_elements(); }
-  // Operand i where there is one, else the attribute.
-  double Hyper(size_t i, float attribute) const {
-    return i < in.size() ? *in[i] : attribute;
+  template <typename A>
+  const A& attrs() const {
+    return node.as<A>();
   }
-
-  void Slice(int64_t axis, int64_t begin) const;
-  void MatMul() const;
-  void BlockMatMul() const;
-  reference::SigmoidBceArgs Pairs() const;
-  void Window() const;
-  void SparseMatMul() const;
-  void SparseOuter() const;
-  void LossGrad() const;
-  void ActivationGrad() const;
-  void SumBias(BiasGrad bias, const double* dx, int64_t rows, const double* b,
-               Tensor& db) const;
-  void Run() const;
+  // The values of an operand; null when there is none.
+  const double* At(Value operand) const {
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (node.operands[i] == operand) return in[i];
+    }
+    return nullptr;
+  }
 };
 
+// ---- leaves and placement ---------------------------------------------------
+
+// The values of leaves are bound.
+void EvalInput(const Step&) {}
+void EvalParam(const Step&) {}
+
+void EvalConstant(const Step& s) {
+  s.out[0].assign(s.n(), s.attrs<ConstantAttrs>().value);
+}
+
+// Of one of the models.
+void EvalBroadcastModels(const Step& s) {
+  reference::Scale(s.in[0], 1, s.y(), s.n());
+}
+
 // Of a value [N] or [B,C]; -1: all of it.
-void Step::Slice(int64_t axis, int64_t begin) const {
-  if (axis == -1) return reference::Scale(in[0], 1, y(), n());
-  reference::Slice(in[0], y(), Rows(node.types[0]), Cols(node.types[0]),
-                   Cols(in_type(0)), axis == 0 ? begin : 0,
+void Part(const Step& s, int64_t axis, int64_t begin) {
+  if (axis == -1) return reference::Scale(s.in[0], 1, s.y(), s.n());
+  reference::Slice(s.in[0], s.y(), Rows(s.out_type()), Cols(s.out_type()),
+                   Cols(s.in_type(0)), axis == 0 ? begin : 0,
                    axis == 1 ? begin : 0);
 }
 
-void Step::MatMul() const {
-  const auto& attrs = node.as<MatMulAttrs>();
-  const int64_t m = Rows(node.types[0]), n = Cols(node.types[0]);
-  const int64_t k = in_type(0).dims[attrs.trans_a ? 0 : 1];
-  reference::MatMul(in[0], in[1], y(), m, n, k, attrs.trans_a, attrs.trans_b);
-  size_t next = 2;
-  if (attrs.bias) reference::AddBias(y(), in[next++], y(), m, n);
-  if (attrs.accumulate) reference::Add(in[next++], y(), y(), m * n);
-  Activate(attrs.activation, y(), y(), m * n);
+void EvalSlice(const Step& s) {
+  Part(s, s.attrs<SliceAttrs>().axis, s.attrs<SliceAttrs>().begin);
 }
 
-void Step::BlockMatMul() const {
-  const auto& attrs = node.as<BlockMatMulAttrs>();
-  const int64_t m = Rows(node.types[0]) / attrs.blocks;
-  const int64_t n = Cols(node.types[0]);
-  const int64_t k =
-      attrs.trans_a ? Rows(in_type(0)) / attrs.blocks : Cols(in_type(0));
-  for (int64_t g = 0; g < attrs.blocks; ++g) {
-    reference::MatMul(in[0] + g * m * k, in[1] + g * k * n, y() + g * m * n, m,
-                      n, k, attrs.trans_a, attrs.trans_b);
-  }
+// Of one worker: it has the whole value.
+void EvalExchange(const Step& s) {
+  Part(s, s.attrs<ExchangeAttrs>().to, s.attrs<ExchangeAttrs>().begin);
 }
 
-reference::SigmoidBceArgs Step::Pairs() const {
-  return {.z = in[0],
-          .mask = in[1],
-          .weights = in[2],
-          .labels = in.size() > 3 ? in[3] : nullptr,
-          .rows = Rows(in_type(0)),
-          .cols = Cols(in_type(0)),
-          .blocks = Rows(in_type(2)),
-          .positives = node.as<PositivesAttrs>().positives};
+// ---- rows of tables ---------------------------------------------------------
+
+void EvalGatherRows(const Step& s) {
+  reference::GatherRows(s.in[0], s.in[1], s.y(), Rows(s.out_type()),
+                        Cols(s.out_type()));
 }
 
-void Step::Window() const {
-  const bool cbow = node.kind == OpKind::kCbowWindow;
-  const bool labels = node.kind == OpKind::kHsWindow || in.size() == 9;
-  const int outputs = cbow ? 5 : 4;
-  reference::WindowArgs args = {};
-  args.in = in[0];
-  args.out = in[1];
-  args.contexts = in[2];
-  (cbow ? args.mean : args.mask) = in[3];
-  if (cbow) args.spread = in[4];
-  args.outputs = in[outputs];
-  args.weights = in[outputs + 1];
-  if (labels) args.labels = in[outputs + 2];
-  args.lr = *in.back();
-  args.in_rows = Rows(in_type(0));
-  args.out_rows = Rows(in_type(1));
-  args.cols = Cols(in_type(0));
-  args.num_contexts = Rows(in_type(2));
-  args.num_outputs = Rows(in_type(outputs));
-  if (!labels) args.positives = node.as<PositivesAttrs>().positives;
-  *y(0) = reference::Window(args, y(1), y(2));
+void EvalGatherConvert(const Step& s) {
+  EvalGatherRows(s);
+  reference::Scale(s.y(), s.attrs<ScaleAttrs>().alpha, s.y(), s.n());
 }
 
-// Over the whole batch, zeros included: what skipping them must not change.
-void Step::SparseMatMul() const {
-  const auto& attrs = node.as<SparseMatMulAttrs>();
-  const int64_t m = Rows(node.types[0]), n = Cols(node.types[0]);
-  const int64_t k = Rows(in_type(1));
-  Tensor x(m * k);
-  reference::ToDense(in[0], x.data(), m, k, Cols(in_type(0)));
-  reference::MatMul(x.data(), in[1], y(), m, n, k, false, false);
-  if (attrs.bias) reference::AddBias(y(), in[2], y(), m, n);
-  Activate(attrs.activation, y(), y(), m * n);
+void EvalScatterAdd(const Step& s) {
+  reference::ScatterAdd(s.in[0], s.in[1], s.in[2], s.y(), Rows(s.in_type(0)),
+                        Rows(s.in_type(1)), Cols(s.in_type(0)));
 }
 
-void Step::SparseOuter() const {
-  const auto& attrs = node.as<SparseOuterAttrs>();
-  const int64_t batch = Rows(in_type(0));
-  const int64_t k = Rows(node.types[0]), n = Cols(node.types[0]);
-  Tensor x(batch * k);
-  reference::ToDense(in[0], x.data(), batch, k, Cols(in_type(0)));
-  reference::MatMul(x.data(), in[1], y(), k, n, batch, true, false);
-  if (attrs.accumulate) reference::Add(in[2], y(), y(), k * n);
+void EvalOneHot(const Step& s) {
+  reference::OneHot(s.in[0], s.y(), Rows(s.out_type()), Cols(s.out_type()));
+}
+
+// ---- elementwise ------------------------------------------------------------
+
+void EvalCast(const Step& s) { reference::Scale(s.in[0], 1, s.y(), s.n()); }
+
+void EvalScale(const Step& s) {
+  reference::Scale(s.in[0], s.attrs<ScaleAttrs>().alpha, s.y(), s.n());
+}
+
+void EvalMulScalar(const Step& s) {
+  reference::Scale(s.in[0], s.attrs<ScaleAttrs>().alpha * *s.in[1], s.y(),
+                   s.n());
+}
+
+void EvalAdd(const Step& s) { reference::Add(s.in[0], s.in[1], s.y(), s.n()); }
+
+void EvalMul(const Step& s) { reference::Mul(s.in[0], s.in[1], s.y(), s.n()); }
+
+void EvalAddBias(const Step& s) {
+  reference::AddBias(s.in[0], s.in[1], s.y(), Rows(s.out_type()),
+                     Cols(s.out_type()));
+}
+
+void EvalReduceRows(const Step& s) {
+  reference::ReduceRows(s.in[0], s.y(), Rows(s.in_type(0)), Cols(s.in_type(0)));
+}
+
+void EvalBroadcastRows(const Step& s) {
+  reference::BroadcastRows(s.in[0], s.y(), Rows(s.out_type()),
+                           Cols(s.out_type()));
+}
+
+// ---- activations ------------------------------------------------------------
+
+void EvalActivation(const Step& s) {
+  reference::Activate(s.attrs<ActivationAttrs>().activation, s.in[0], s.y(),
+                      s.n());
 }
 
 // db = column sums of dx, or b + db.
-void Step::SumBias(BiasGrad bias, const double* dx, int64_t rows,
-                   const double* b, Tensor& db) const {
+void SumBias(BiasGrad bias, const double* dx, int64_t rows, const double* b,
+             Tensor& db) {
   const int64_t cols = std::ssize(db);
   reference::ReduceRows(dx, db.data(), rows, cols);
   if (bias == BiasGrad::kUpdate) {
@@ -176,176 +144,220 @@ void Step::SumBias(BiasGrad bias, const double* dx, int64_t rows,
   }
 }
 
-void Step::LossGrad() const {
-  const auto& attrs = node.as<LossGradAttrs>();
-  const int64_t rows = Rows(in_type(0)), cols = Cols(in_type(0));
-  const double* logits = in[0];
-  Tensor labels(rows);
-  if (attrs.gather) {
-    reference::GatherRows(in[1], in[2], labels.data(), rows, 1);
-  } else {
-    labels.assign(in[1], in[1] + rows);
+void EvalActivationGrad(const Step& s) {
+  const ActivationGradOp op(s.node);
+  reference::ActivateGrad(op.attrs.activation, s.At(op.saved), s.At(op.dy),
+                          s.y(), s.n());
+  if (op.attrs.bias != BiasGrad::kNone) {
+    SumBias(op.attrs.bias, s.y(), Rows(s.out_type()), s.At(op.bias),
+            s.out[ActivationGradOp::kBiasGrad]);
   }
-  size_t next = attrs.gather ? 3 : 2;
-  double* d = y(1);
-  switch (attrs.loss) {
+}
+
+// ---- products ---------------------------------------------------------------
+
+void EvalMatMul(const Step& s) {
+  const MatMulOp op(s.node);
+  reference::MatMul(s.in[0], s.in[1], s.y(), op.m, op.n, op.k, op.attrs.trans_a,
+                    op.attrs.trans_b);
+  if (op.bias) reference::AddBias(s.y(), s.in[2], s.y(), op.m, op.n);
+  if (op.c) reference::Add(s.in[2], s.y(), s.y(), op.m * op.n);
+  reference::Activate(op.attrs.activation, s.y(), s.y(), op.m * op.n);
+}
+
+void EvalBlockMatMul(const Step& s) {
+  const auto& attrs = s.attrs<BlockMatMulAttrs>();
+  const int64_t m = Rows(s.out_type()) / attrs.blocks;
+  const int64_t n = Cols(s.out_type());
+  const int64_t k =
+      attrs.trans_a ? Rows(s.in_type(0)) / attrs.blocks : Cols(s.in_type(0));
+  for (int64_t g = 0; g < attrs.blocks; ++g) {
+    reference::MatMul(s.in[0] + g * m * k, s.in[1] + g * k * n,
+                      s.y() + g * m * n, m, n, k, attrs.trans_a, attrs.trans_b);
+  }
+}
+
+void EvalGatherSparse(const Step& s) {
+  reference::GatherSparse(s.in[0], s.in[1], s.attrs<GatherSparseAttrs>().alpha,
+                          s.y(), Rows(s.out_type()), Cols(s.in_type(0)),
+                          Cols(s.out_type()));
+}
+
+// Over the whole batch, zeros included: what skipping them must not change.
+void EvalSparseMatMul(const Step& s) {
+  const SparseMatMulOp op(s.node);
+  const int64_t m = Rows(s.out_type()), n = Cols(s.out_type());
+  const int64_t k = Rows(op.w.type());
+  Tensor x(m * k);
+  reference::ToDense(s.in[0], x.data(), m, k, Cols(op.x.type()));
+  reference::MatMul(x.data(), s.in[1], s.y(), m, n, k, false, false);
+  if (op.bias) reference::AddBias(s.y(), s.in[2], s.y(), m, n);
+  reference::Activate(op.attrs.activation, s.y(), s.y(), m * n);
+}
+
+void EvalSparseOuter(const Step& s) {
+  const SparseOuterOp op(s.node);
+  const int64_t batch = Rows(op.x.type());
+  const int64_t k = Rows(s.out_type()), n = Cols(s.out_type());
+  Tensor x(batch * k);
+  reference::ToDense(s.in[0], x.data(), batch, k, Cols(op.x.type()));
+  reference::MatMul(x.data(), s.in[1], s.y(), k, n, batch, true, false);
+  if (op.c) reference::Add(s.in[2], s.y(), s.y(), k * n);
+}
+
+// ---- losses -----------------------------------------------------------------
+
+void EvalSoftmax(const Step& s) {
+  reference::Softmax(s.in[0], s.y(), Rows(s.in_type(0)), Cols(s.in_type(0)));
+}
+
+void EvalSoftmaxGrad(const Step& s) {
+  reference::SoftmaxGrad(s.in[0], s.in[1], s.y(), Rows(s.in_type(0)),
+                         Cols(s.in_type(0)));
+}
+
+void EvalNllLoss(const Step& s) {
+  *s.y() = reference::NllLoss(s.in[0], s.in[1], Rows(s.in_type(0)),
+                              Cols(s.in_type(0)), BatchRows(s.node));
+}
+
+void EvalMinusOneHot(const Step& s) {
+  reference::MinusOneHot(s.in[0], s.in[1], s.y(), Rows(s.in_type(0)),
+                         Cols(s.in_type(0)));
+}
+
+void EvalMseLoss(const Step& s) {
+  *s.y() = reference::MseLoss(s.in[0], s.in[1], s.in_type(0).num_elements(),
+                              BatchElements(s.node));
+}
+
+void EvalMseGrad(const Step& s) {
+  reference::MseGrad(s.in[0], s.in[1], s.y(), s.n(), BatchElements(s.node));
+}
+
+void EvalCountCorrect(const Step& s) {
+  *s.y() = reference::CountCorrect(s.in[0], s.in[1], Rows(s.in_type(0)),
+                                   Cols(s.in_type(0)));
+}
+
+reference::SigmoidBceArgs Pairs(const Step& s) {
+  const SigmoidBceOp op(s.node);
+  return {.z = s.in[0],
+          .mask = s.in[1],
+          .weights = s.in[2],
+          .labels = s.in.size() > 3 ? s.in[3] : nullptr,
+          .rows = Rows(op.z.type()),
+          .cols = Cols(op.z.type()),
+          .blocks = Rows(op.weights.type()),
+          .positives = op.positives};
+}
+
+void EvalSigmoidBce(const Step& s) { *s.y() = reference::SigmoidBce(Pairs(s)); }
+void EvalSigmoidBceGrad(const Step& s) {
+  reference::SigmoidBceGrad(Pairs(s), s.y());
+}
+
+void EvalLossGrad(const Step& s) {
+  const LossGradOp op(s.node);
+  const int64_t rows = Rows(op.logits.type()), cols = Cols(op.logits.type());
+  const double* logits = s.At(op.logits);
+  Tensor labels(rows);
+  if (op.indices) {
+    reference::GatherRows(s.At(op.labels), s.At(op.indices), labels.data(),
+                          rows, 1);
+  } else {
+    labels.assign(s.At(op.labels), s.At(op.labels) + rows);
+  }
+  double* d = s.y(LossGradOp::kDlogits);
+  switch (op.attrs.loss) {
     case Loss::kSoftmaxXent:
-      *y(0) = reference::NllLoss(logits, labels.data(), rows, cols,
-                                 BatchRows(node));
+      *s.y(LossGradOp::kLoss) = reference::NllLoss(logits, labels.data(), rows,
+                                                   cols, BatchRows(s.node));
       reference::Softmax(logits, d, rows, cols);
       reference::MinusOneHot(d, labels.data(), d, rows, cols);
       // As the textbook's scale holds it.
-      reference::Scale(d, 1.0f / static_cast<float>(BatchRows(node)), d,
+      reference::Scale(d, 1.0f / static_cast<float>(BatchRows(s.node)), d,
                        rows * cols);
       break;
     case Loss::kMse: {
       Tensor t(rows * cols);
       reference::OneHot(labels.data(), t.data(), rows, cols);
-      *y(0) = reference::MseLoss(logits, t.data(), rows * cols,
-                                 BatchElements(node));
-      reference::MseGrad(logits, t.data(), d, rows * cols, BatchElements(node));
+      *s.y(LossGradOp::kLoss) = reference::MseLoss(
+          logits, t.data(), rows * cols, BatchElements(s.node));
+      reference::MseGrad(logits, t.data(), d, rows * cols,
+                         BatchElements(s.node));
       break;
     }
   }
-  *y(2) = reference::CountCorrect(logits, labels.data(), rows, cols);
-  if (attrs.scaled) reference::Scale(d, -*in[next++], d, rows * cols);
-  if (attrs.bias != BiasGrad::kNone) {
-    SumBias(attrs.bias, d, rows, next < in.size() ? in[next] : nullptr, out[3]);
+  *s.y(LossGradOp::kCorrect) =
+      reference::CountCorrect(logits, labels.data(), rows, cols);
+  if (op.lr) reference::Scale(d, -*s.At(op.lr), d, rows * cols);
+  if (op.attrs.bias != BiasGrad::kNone) {
+    SumBias(op.attrs.bias, d, rows, s.At(op.bias),
+            s.out[LossGradOp::kBiasGrad]);
   }
 }
 
-void Step::ActivationGrad() const {
-  const auto& attrs = node.as<ActivationGradAttrs>();
-  ActivateGrad(attrs.activation, in[0], in[1], y(), n());
-  if (attrs.bias != BiasGrad::kNone) {
-    SumBias(attrs.bias, y(), Rows(in_type(0)), in.size() > 2 ? in[2] : nullptr,
-            out[1]);
-  }
-}
+// ---- updates ----------------------------------------------------------------
 
-// Long because it has a case for every op.
-void Step::Run() const {
-  switch (node.kind) {
-    case OpKind::kInput:
-    case OpKind::kParam:
-      return;  // bound
-    case OpKind::kConstant:
-      out[0].assign(n(), node.as<ConstantAttrs>().value);
-      return;
-    case OpKind::kGatherRows:
-      return reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
-                                   Cols(node.types[0]));
-    case OpKind::kScatterAdd:
-      return reference::ScatterAdd(in[0], in[1], in[2], y(), Rows(in_type(0)),
-                                   Rows(in_type(1)), Cols(in_type(0)));
-    case OpKind::kCast:
-    case OpKind::kBroadcastModels:  // of one of the models
-      return reference::Scale(in[0], 1, y(), n());
-    case OpKind::kOneHot:
-      return reference::OneHot(in[0], y(), Rows(node.types[0]),
-                               Cols(node.types[0]));
-    case OpKind::kScale:
-      return reference::Scale(in[0], node.as<ScaleAttrs>().alpha, y(), n());
-    case OpKind::kMulScalar:
-      return reference::Scale(in[0], node.as<ScaleAttrs>().alpha * *in[1], y(),
-                              n());
-    case OpKind::kAdd:
-      return reference::Add(in[0], in[1], y(), n());
-    case OpKind::kMul:
-      return reference::Mul(in[0], in[1], y(), n());
-    case OpKind::kMatMul:
-      return MatMul();
-    case OpKind::kBlockMatMul:
-      return BlockMatMul();
-    case OpKind::kAddBias:
-      return reference::AddBias(in[0], in[1], y(), Rows(node.types[0]),
-                                Cols(node.types[0]));
-    case OpKind::kReduceRows:
-      return reference::ReduceRows(in[0], y(), Rows(in_type(0)),
-                                   Cols(in_type(0)));
-    case OpKind::kBroadcastRows:
-      return reference::BroadcastRows(in[0], y(), Rows(node.types[0]),
-                                      Cols(node.types[0]));
-    case OpKind::kRelu:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kGelu:
-      return Activate(ActivationOf(node.kind), in[0], y(), n());
-    case OpKind::kReluGrad:
-    case OpKind::kTanhGrad:
-    case OpKind::kSigmoidGrad:
-    case OpKind::kGeluGrad:
-      return ActivateGrad(ActivationOfGrad(node.kind), in[0], in[1], y(), n());
-    case OpKind::kSoftmax:
-      return reference::Softmax(in[0], y(), Rows(in_type(0)), Cols(in_type(0)));
-    case OpKind::kSoftmaxGrad:
-      return reference::SoftmaxGrad(in[0], in[1], y(), Rows(in_type(0)),
-                                    Cols(in_type(0)));
-    case OpKind::kNllLoss:
-      *y() = reference::NllLoss(in[0], in[1], Rows(in_type(0)),
-                                Cols(in_type(0)), BatchRows(node));
-      return;
-    case OpKind::kMinusOneHot:
-      return reference::MinusOneHot(in[0], in[1], y(), Rows(in_type(0)),
-                                    Cols(in_type(0)));
-    case OpKind::kMseLoss:
-      *y() = reference::MseLoss(in[0], in[1], in_type(0).num_elements(),
-                                BatchElements(node));
-      return;
-    case OpKind::kMseGrad:
-      return reference::MseGrad(in[0], in[1], y(), n(), BatchElements(node));
-    case OpKind::kSigmoidBce:
-      *y() = reference::SigmoidBce(Pairs());
-      return;
-    case OpKind::kSigmoidBceGrad:
-      return reference::SigmoidBceGrad(Pairs(), y());
-    case OpKind::kCountCorrect:
-      *y() = reference::CountCorrect(in[0], in[1], Rows(in_type(0)),
-                                     Cols(in_type(0)));
-      return;
-    case OpKind::kSgdUpdate:
-      return reference::SgdUpdate(in[0], in[1], *in[2],
-                                  Hyper(3, node.as<SgdAttrs>().weight_decay),
-                                  y(), n());
-    case OpKind::kMomentumUpdate: {
-      const auto& attrs = node.as<MomentumAttrs>();
-      return reference::MomentumUpdate(
-          in[0], in[1], in[2], *in[3], Hyper(4, attrs.momentum), attrs.nesterov,
-          Hyper(5, attrs.weight_decay), y(0), y(1), n());
-    }
-    case OpKind::kAdamUpdate: {
-      const auto& attrs = node.as<AdamAttrs>();
-      return reference::AdamUpdate(in[0], in[1], in[2], in[3], *in[4], *in[5],
-                                   attrs.beta1, attrs.beta2, attrs.epsilon,
-                                   Hyper(6, attrs.weight_decay),
-                                   attrs.decoupled, y(0), y(1), y(2), n());
-    }
-    case OpKind::kSlice:
-      return Slice(node.as<SliceAttrs>().axis, node.as<SliceAttrs>().begin);
-    case OpKind::kExchange:  // of one worker: it has the whole value
-      return Slice(node.as<ExchangeAttrs>().to, node.as<ExchangeAttrs>().begin);
-    case OpKind::kGatherConvert:
-      reference::GatherRows(in[0], in[1], y(), Rows(node.types[0]),
-                            Cols(node.types[0]));
-      return reference::Scale(y(), node.as<ScaleAttrs>().alpha, y(), n());
-    case OpKind::kLossGrad:
-      return LossGrad();
-    case OpKind::kActivationGrad:
-      return ActivationGrad();
-    case OpKind::kSgnsWindow:
-    case OpKind::kHsWindow:
-    case OpKind::kCbowWindow:
-      return Window();
-    case OpKind::kGatherSparse:
-      return reference::GatherSparse(
-          in[0], in[1], node.as<GatherSparseAttrs>().alpha, y(),
-          Rows(node.types[0]), Cols(in_type(0)), Cols(node.types[0]));
-    case OpKind::kSparseMatMul:
-      return SparseMatMul();
-    case OpKind::kSparseOuter:
-      return SparseOuter();
+void EvalUpdate(const Step& s) {
+  const UpdateOp op(s.node);
+  reference::UpdateArgs args = {};
+  args.w = s.At(op.w);
+  args.dw = s.At(op.dw);
+  args.w_out = s.y();
+  for (size_t i = 0; i < op.states.size(); ++i) {
+    args.state[i] = s.At(op.states[i]);
+    args.state_out[i] = s.y(1 + static_cast<int>(i));
   }
+  args.lr = *s.At(op.lr);
+  if (op.step) args.step = *s.At(op.step);
+  for (size_t i = 0; i < op.hypers.size(); ++i) {
+    const UpdateOp::Hyper& hyper = op.hypers[i];
+    args.hyper[i] = hyper.at ? *s.At(hyper.at) : hyper.value;
+  }
+  args.flag = op.flag;
+  args.n = s.n();
+  reference::Update(op.rule, args);
 }
+#define RULE(Rule) \
+  void Eval##Rule##Update(const Step& s) { EvalUpdate(s); }
+ONESTEP_UPDATE_RULES(RULE)
+#undef RULE
+
+// ---- windows of words -------------------------------------------------------
+
+void EvalWindow(const Step& s) {
+  const WindowOp op(s.node);
+  reference::WindowArgs args = {};
+  args.in = s.At(op.in);
+  args.out = s.At(op.out);
+  args.contexts = s.At(op.contexts);
+  args.mask = s.At(op.mask);
+  args.mean = s.At(op.mean);
+  args.spread = s.At(op.spread);
+  args.outputs = s.At(op.outputs);
+  args.weights = s.At(op.weights);
+  args.labels = s.At(op.labels);
+  args.lr = *s.At(op.lr);
+  args.in_rows = Rows(op.in.type());
+  args.out_rows = Rows(op.out.type());
+  args.cols = Cols(op.in.type());
+  args.num_contexts = Rows(op.contexts.type());
+  args.num_outputs = Rows(op.outputs.type());
+  if (!op.labels) args.positives = op.positives;
+  *s.y(WindowOp::kLoss) =
+      reference::Window(args, s.y(WindowOp::kNewIn), s.y(WindowOp::kNewOut));
+}
+void EvalSgnsWindow(const Step& s) { EvalWindow(s); }
+void EvalCbowWindow(const Step& s) { EvalWindow(s); }
+
+// By kind: a row of ops.def without an evaluation does not compile.
+constexpr void (*kEval[])(const Step&) = {
+#define OP(kind, ...) Eval##kind,
+#include "compiler/ir/ops.def"
+#undef OP
+};
 
 int64_t AllElements(const TensorType& type) {
   return type.num_elements() * std::max<int64_t>(1, type.models);
@@ -369,21 +381,21 @@ absl::StatusOr<Tensor> Bound(const Node& leaf, const TensorMap& bindings) {
 void RunNode(const Node& node, const std::vector<const Tensor*>& in,
              std::vector<Tensor>& out) {
   const int64_t models = std::max<int64_t>(1, node.models());
-  std::vector<Tensor> own;
+  std::vector<Tensor> results;
   for (int64_t k = 0; k < models; ++k) {
-    own.clear();
+    results.clear();
     for (const TensorType& type : node.types) {
-      own.emplace_back(type.num_elements());
+      results.emplace_back(type.num_elements());
     }
-    Step step{node, {}, own};
+    Step step{node, {}, results};
     for (size_t i = 0; i < in.size(); ++i) {
       const TensorType& type = node.operands[i].type();
       const int64_t begin = type.models > 0 ? k * type.num_elements() : 0;
       step.in.push_back(in[i]->data() + begin);
     }
-    step.Run();
-    for (size_t r = 0; r < own.size(); ++r) {
-      std::copy(own[r].begin(), own[r].end(),
+    kEval[static_cast<size_t>(node.kind)](step);
+    for (size_t r = 0; r < results.size(); ++r) {
+      std::copy(results[r].begin(), results[r].end(),
                 out[r].begin() + k * node.types[r].num_elements());
     }
   }

@@ -104,14 +104,14 @@ tables() {
   for batch in ${batches//,/ }; do
     bench "fp32-$batch" 30 --batch "$batch" && continue
     # A kernel that traps takes all ways of the process along.
-    for tier in t1 t2 t3; do
+    for tier in fused persistent; do
       bench "fp32-$batch-$tier" 15 --batch "$batch" --tier "$tier"
     done
   done
   bench replay-per-step 20 --batch 32 --steps-per-launch 1
   for math in tf32 bf16; do bench "$math" 25 --math "$math" --batch 32,4096; done
   part train 30 train.txt bin/trainer --device gpu --epochs 5 "${data[@]}"
-  part graph 20 graph.txt bin/trainer graph --device gpu --tier t0 \
+  part graph 20 graph.txt bin/trainer graph --device gpu --tier library \
     --dispatch graph --dump-cuda-graph "$results/step.dot"
 }
 
@@ -129,7 +129,7 @@ peers() {
 # and over the batch, for the CPU and the GPU.
 overhead() {
   local tier
-  for tier in t0 t1; do
+  for tier in library fused; do
     part "profile-$tier" 20 "profile-$tier.json" bin/trainer profile \
       --device gpu --dispatch graph --tier "$tier" --json "${data[@]}"
   done

@@ -52,16 +52,15 @@ struct Attempt {
 std::vector<AutoCandidate> GpuCandidates(const Config& config) {
   const CudaOptions& cuda = config.compile.cuda;
   std::vector<std::pair<Dispatch, CudaTier>> ways = {
-      {Dispatch::kGraph, CudaTier::kT0}};
+      {Dispatch::kGraph, CudaTier::kLibrary}};
   if (config.compile.fuse) {
-    ways = {{Dispatch::kSingle, CudaTier::kT3},
-            {Dispatch::kSingle, CudaTier::kT2},
-            {Dispatch::kGraph, CudaTier::kT1},
-            {Dispatch::kGraph, CudaTier::kT0}};
+    ways = {{Dispatch::kSingle, CudaTier::kPersistent},
+            {Dispatch::kGraph, CudaTier::kFused},
+            {Dispatch::kGraph, CudaTier::kLibrary}};
   }
   if (config.compile.dispatch == Dispatch::kOps) {
     ways = {{Dispatch::kOps,
-             cuda.tier == CudaTier::kAuto ? CudaTier::kT0 : cuda.tier}};
+             cuda.tier == CudaTier::kAuto ? CudaTier::kLibrary : cuda.tier}};
   }
   std::vector<AutoCandidate> candidates;
   for (const auto& [dispatch, tier] : ways) {
@@ -73,7 +72,7 @@ std::vector<AutoCandidate> GpuCandidates(const Config& config) {
     std::vector<CudaFirstLayer> layers = {cuda.first_layer};
     if (cuda.first_layer == CudaFirstLayer::kAuto) {
       layers = {CudaFirstLayer::kFma};
-      if (tier != CudaTier::kT0 && cuda.math == MathMode::kFp32) {
+      if (tier != CudaTier::kLibrary && cuda.math == MathMode::kFp32) {
         layers.push_back(CudaFirstLayer::kSplit);
       }
     }
@@ -224,8 +223,8 @@ absl::StatusOr<std::string> KeyOf(const Config& config, const Dataset& data,
   json["device"] = NameOf(config.compile.device);
   if (config.compile.device == Device::kGpu) {
     const CudaOptions& cuda = config.compile.cuda;
-    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-    ASSIGN_OR_RETURN(const CudaDevice device, api.Device());
+    ASSIGN_OR_RETURN(CudaApi* const api, cuda.Api());
+    ASSIGN_OR_RETURN(const CudaDevice device, api->Device());
     json["gpu"] = device.ToString();
     json["math"] = NameOf(cuda.math);
     json["tier"] = NameOf(cuda.tier);
@@ -328,7 +327,7 @@ std::string FlagsOf(const AutoCandidate& candidate) {
     return absl::StrCat(
         "--dispatch ", NameOf(candidate.dispatch), " --tier ",
         NameOf(candidate.tier),
-        candidate.tier == CudaTier::kT0
+        candidate.tier == CudaTier::kLibrary
             ? ""
             : absl::StrCat(" --first-layer ", NameOf(candidate.first_layer)));
   }
@@ -356,9 +355,8 @@ absl::StatusOr<AutoChoice> SettleAuto(Config& config, const Dataset& data,
     if (config.input == InputMode::kSparse) {
       return absl::UnimplementedError("--input sparse on --device gpu");
     }
-    const CudaOptions& cuda = config.compile.cuda;
-    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-    RETURN_IF_ERROR(api.Device().status());
+    ASSIGN_OR_RETURN(CudaApi* const cuda, config.compile.cuda.Api());
+    RETURN_IF_ERROR(cuda->Device().status());
     UseKeptProbe(config.compile.cuda);
   }
   if (candidates.size() == 1) {

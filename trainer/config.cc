@@ -80,12 +80,12 @@ const std::vector<Named<Subset>>& Names() {
 
 template <>
 const std::vector<Named<Activation>>& Names() {
-  static const std::vector<Named<Activation>> names = {
-      {"relu", Activation::kRelu},
-      {"tanh", Activation::kTanh},
-      {"sigmoid", Activation::kSigmoid},
-      {"gelu", Activation::kGelu}};
-  return names;
+  static const auto* const names = [] {
+    auto* all = new std::vector<Named<Activation>>;
+    for (Activation a : kAllActivations) all->push_back({ToString(a), a});
+    return all;
+  }();
+  return *names;
 }
 
 template <>
@@ -104,11 +104,13 @@ const std::vector<Named<Init>>& Names() {
 
 template <>
 const std::vector<Named<OptimizerKind>>& Names() {
-  static const std::vector<Named<OptimizerKind>> names = {
-      {"sgd", OptimizerKind::kSgd},
-      {"momentum", OptimizerKind::kMomentum},
-      {"adam", OptimizerKind::kAdam},
-      {"adamw", OptimizerKind::kAdamW}};
+  static const std::vector<Named<OptimizerKind>> names = [] {
+    std::vector<Named<OptimizerKind>> all;
+    for (const Optimizer& row : AllOptimizers()) {
+      all.push_back({row.name, row.kind});
+    }
+    return all;
+  }();
   return names;
 }
 
@@ -166,11 +168,11 @@ const std::vector<Named<MathMode>>& Names() {
 
 template <>
 const std::vector<Named<CudaTier>>& Names() {
-  static const std::vector<Named<CudaTier>> names = {{"auto", CudaTier::kAuto},
-                                                     {"t0", CudaTier::kT0},
-                                                     {"t1", CudaTier::kT1},
-                                                     {"t2", CudaTier::kT2},
-                                                     {"t3", CudaTier::kT3}};
+  static const std::vector<Named<CudaTier>> names = {
+      {"auto", CudaTier::kAuto},
+      {"library", CudaTier::kLibrary},
+      {"fused", CudaTier::kFused},
+      {"persistent", CudaTier::kPersistent}};
   return names;
 }
 

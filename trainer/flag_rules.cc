@@ -24,12 +24,12 @@ absl::Status CheckGpu(const Config& config, const FlagSet& flags) {
       std::find(devices.begin(), devices.end(), Device::kGpu) !=
           devices.end()) {
     const CudaOptions& cuda = config.compile.cuda;
-    if (cuda.tier != CudaTier::kT0 ||
+    if (cuda.tier != CudaTier::kLibrary ||
         cuda.first_layer == CudaFirstLayer::kAuto) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(
-        "--first-layer: want --tier t1, t2 or t3 with it, got t0");
+        "--first-layer: want --tier fused or persistent with it, got library");
   }
   for (const char* flag :
        {"--math", "--tier", "--first-layer", "--steps-per-launch",

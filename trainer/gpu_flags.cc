@@ -21,16 +21,17 @@ void AddGpuFlags(Config& config, FlagSet& flags) {
   flags.Choice("--math", &cuda.math, "How fp32 matrices are multiplied");
   if (verb == Verb::kEval || verb == Verb::kPredict) return;
   if (verb == Verb::kBench) {  // which compares them
-    flags.Choice("--tier", &cuda.tier, "Time this one beside t0, and no other");
+    flags.Choice("--tier", &cuda.tier,
+                 "Time this tier beside library, and no other");
   } else {
     flags.Choice(
         "--tier", &cuda.tier,
-        "The step as library matmuls (t0), three kernels (t1), one kernel "
-        "(t2), one for many steps (t3)");
+        "What runs the step: cuBLASLt's matmuls (library), three kernels "
+        "(fused), or one kernel for many steps (persistent)");
     flags.Choice(
         "--first-layer", &cuda.first_layer,
-        "Of t1 to t3: fp32 multiply-adds, or exact products of bytes with "
-        "weights split into three bf16");
+        "Of the tiers fused and persistent: fp32 multiply-adds, or exact "
+        "products of bytes with weights split into three bf16");
   }
   flags.Value(
       "--steps-per-launch", "N|auto",

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
 #include "runtime/cuda/cuda_api.h"
 #include "trainer/cache.h"
 #include "trainer/console.h"
@@ -54,7 +55,12 @@ double Micros(const std::vector<CudaProbeRow>& rows, const std::string& name) {
 }
 
 double NodeUs(const std::vector<CudaProbeRow>& rows) {
-  return Micros(rows, absl::StrCat(kGraphNodeRow, kPlannedChain));
+  return Micros(rows, kGraphNodeRow);
+}
+
+absl::StatusOr<CudaDevice> DeviceOf(const CudaOptions& options) {
+  ASSIGN_OR_RETURN(CudaApi* const cuda, options.Api());
+  return cuda->Device();
 }
 
 // Of the first matmul in this math: the probe's is square and large.
@@ -74,18 +80,15 @@ void KeepProbe(const CudaProbe& probe, const Json& json) {
 }
 
 void UseKeptProbe(CudaOptions& cuda) {
-  CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-  const auto device = api.Device();
-  if (!device.ok()) return;  // whoever runs on it says so
+  const absl::StatusOr<CudaDevice> device = DeviceOf(cuda);
+  if (!device.ok()) return;  // the compiler reports that
   const auto rows = KeptRows(Cache(kFile, kWhat), device->ToString());
   cuda.node_us = NodeUs(rows);
-  cuda.graph_launch_us =
-      Micros(rows, absl::StrCat(kGraphLaunchRow, kPlannedChain));
+  cuda.graph_launch_us = Micros(rows, kGraphLaunchRow);
 }
 
 absl::StatusOr<KeptProbe> FindKeptProbe(const CudaOptions& options) {
-  CudaApi& api = options.cuda == nullptr ? RealCuda() : *options.cuda;
-  const auto device = api.Device();
+  const absl::StatusOr<CudaDevice> device = DeviceOf(options);
   const Cache cache(kFile, kWhat);
   const std::vector<std::string> kept = cache.Keys();
   if (kept.empty()) {

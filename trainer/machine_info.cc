@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/probe.h"
+#include "runtime/base/status.h"
 #include "runtime/cpu/cpu_info.h"
-#include "runtime/cuda/cuda_devices.h"
+#include "runtime/cuda/cuda_api.h"
 #include "trainer/version.h"
 
 namespace onestep {
@@ -92,11 +92,19 @@ Json BuildAndCpu() {
   return json;
 }
 
+absl::StatusOr<std::vector<std::string>> GpuNames() {
+  ASSIGN_OR_RETURN(CudaApi* const cuda, FindCuda());
+  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda->Devices());
+  std::vector<std::string> names;
+  for (const CudaDevice& device : devices) names.push_back(device.ToString());
+  return names;
+}
+
 Json MachineInfo() {
   Json json = BuildAndCpu();
   json["os"] = OsName();
   json["gpus"] = Json::array();
-  const absl::StatusOr<std::vector<std::string>> gpus = CudaDevices();
+  const absl::StatusOr<std::vector<std::string>> gpus = GpuNames();
   if (gpus.ok()) {
     json["gpus"] = *gpus;
   } else {

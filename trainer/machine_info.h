@@ -2,6 +2,10 @@
 #ifndef ONESTEP_TRAINER_MACHINE_INFO_H_
 #define ONESTEP_TRAINER_MACHINE_INFO_H_
 
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
 namespace onestep {
@@ -12,6 +16,10 @@ nlohmann::ordered_json BuildAndCpu();
 
 // Likewise, with the system, and the GPUs or why there is none.
 nlohmann::ordered_json MachineInfo();
+
+// A line per GPU, at least one: "NVIDIA H200, 132 SMs, sm_90, 139 GiB".
+// Unavailable with the reason: no driver, no device, built without CUDA.
+absl::StatusOr<std::vector<std::string>> GpuNames();
 
 }  // namespace onestep
 

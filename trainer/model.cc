@@ -45,20 +45,6 @@ std::vector<std::pair<std::string, std::vector<int64_t>>> ParamShapes(
   return shapes;
 }
 
-// What the optimizer keeps for param w: "w.<suffix>".
-std::vector<const char*> StateSuffixes(const OptimizerSpec& optimizer) {
-  switch (optimizer.kind) {
-    case OptimizerKind::kSgd:
-      return {};
-    case OptimizerKind::kMomentum:
-      return {".v"};
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return {".m", ".v"};
-  }
-  return {};
-}
-
 struct Leaves {
   Value images, labels, indices;
   std::vector<Value> params;
@@ -95,7 +81,7 @@ Forward AddForward(Graph& graph, const ModelSpec& model, const Leaves& leaves) {
     x = graph.Add(OpKind::kAddBias, {x, leaves.params[2 * i + 1]});
     const bool hidden = i + 1 < model.layers();
     if (hidden && model.activation != Activation::kNone) {
-      x = graph.Add(ActivationOp(model.activation), {x});
+      x = AddActivation(graph, model.activation, x);
     }
   }
 
@@ -113,24 +99,9 @@ Forward AddForward(Graph& graph, const ModelSpec& model, const Leaves& leaves) {
   return {x, loss};
 }
 
-std::pair<OpKind, Attrs> UpdateOp(OptimizerSpec optimizer) {
+Attrs UpdateAttrs(OptimizerSpec optimizer) {
   if (optimizer.hyper_inputs) optimizer.weight_decay = 0;
-  switch (optimizer.kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kMomentum:
-      return {OpKind::kMomentumUpdate,
-              MomentumAttrs{optimizer.momentum, optimizer.nesterov,
-                            optimizer.weight_decay}};
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW: {
-      AdamAttrs attrs;
-      attrs.weight_decay = optimizer.weight_decay;
-      attrs.decoupled = optimizer.kind == OptimizerKind::kAdamW;
-      return {OpKind::kAdamUpdate, attrs};
-    }
-  }
-  return {OpKind::kSgdUpdate, SgdAttrs{optimizer.weight_decay}};
+  return OptimizerOf(optimizer.kind).attrs(optimizer);
 }
 
 absl::StatusOr<Tensor> ZeroTensor(std::string name, std::vector<int64_t> dims) {
@@ -153,10 +124,9 @@ std::string ModelSpec::ToString() const { return absl::StrJoin(widths, "-"); }
 
 std::vector<std::string> HyperInputs(const OptimizerSpec& optimizer) {
   if (!optimizer.hyper_inputs) return {};
-  if (optimizer.kind == OptimizerKind::kMomentum) {
-    return {"momentum", "weight_decay"};
-  }
-  return {"weight_decay"};
+  const std::vector<const char*>& names =
+      OptimizerOf(optimizer.kind).hyper_inputs;
+  return {names.begin(), names.end()};
 }
 
 absl::StatusOr<std::vector<int64_t>> ParseWidths(absl::string_view text) {
@@ -187,18 +157,18 @@ absl::StatusOr<Graph> BuildTrainStep(const ModelSpec& model,
                                      const OptimizerSpec& optimizer,
                                      int64_t rows, int64_t batch) {
   Graph graph;
-  const std::vector<const char*> suffixes = StateSuffixes(optimizer);
+  const Optimizer& row = OptimizerOf(optimizer.kind);
   const Leaves leaves = AddLeaves(graph, model, rows, batch);
   std::vector<std::vector<Value>> states;  // of each param
   for (const Value param : leaves.params) {
     std::vector<Value>& state = states.emplace_back();
-    for (const char* suffix : suffixes) {
-      state.push_back(graph.AddParam(absl::StrCat(param.node->name(), suffix),
-                                     param.type()));
+    for (const char* name : row.states) {
+      state.push_back(graph.AddParam(
+          absl::StrCat(param.node->name(), ".", name), param.type()));
     }
   }
   std::vector<Value> scalars = {graph.AddInput("lr", F32({}))};
-  if (suffixes.size() == 2) scalars.push_back(graph.AddInput("step", F32({})));
+  if (row.reads_step) scalars.push_back(graph.AddInput("step", F32({})));
   for (const std::string& name : HyperInputs(optimizer)) {
     scalars.push_back(graph.AddInput(name, F32({})));
   }
@@ -208,12 +178,12 @@ absl::StatusOr<Graph> BuildTrainStep(const ModelSpec& model,
                    Gradients(graph, forward.loss, leaves.params));
 
   graph.set_phase(Phase::kUpdate);
-  const auto [op, attrs] = UpdateOp(optimizer);
+  const Attrs attrs = UpdateAttrs(optimizer);
   for (size_t i = 0; i < leaves.params.size(); ++i) {
     std::vector<Value> operands = {leaves.params[i], gradients[i]};
     operands.insert(operands.end(), states[i].begin(), states[i].end());
     operands.insert(operands.end(), scalars.begin(), scalars.end());
-    Node* const update = graph.Add(op, operands, attrs).node;
+    Node* const update = graph.Add(row.update, operands, attrs).node;
     graph.AddUpdate(leaves.params[i], update->result(0));
     for (size_t s = 0; s < states[i].size(); ++s) {
       graph.AddUpdate(states[i][s], update->result(static_cast<int>(s) + 1));
@@ -264,9 +234,9 @@ absl::StatusOr<std::vector<Tensor>> InitOptimizerState(
     const ModelSpec& model, const OptimizerSpec& optimizer) {
   std::vector<Tensor> states;
   for (const auto& [name, dims] : ParamShapes(model)) {
-    for (const char* suffix : StateSuffixes(optimizer)) {
+    for (const char* state_name : OptimizerOf(optimizer.kind).states) {
       ASSIGN_OR_RETURN(Tensor state,
-                       ZeroTensor(absl::StrCat(name, suffix), dims));
+                       ZeroTensor(absl::StrCat(name, ".", state_name), dims));
       states.push_back(std::move(state));
     }
   }

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/compiler.h"
 #include "runtime/base/buffer.h"
+#include "trainer/optimizer.h"
 
 namespace onestep {
 
@@ -38,17 +39,6 @@ struct ModelSpec {
 // "784-128-10" -> widths. InvalidArgument: want widths joined by `-`, at
 // least two, each from 1 to 2^24, and at most 2^28 parameters in all.
 absl::StatusOr<std::vector<int64_t>> ParseWidths(absl::string_view text);
-
-enum class OptimizerKind : uint8_t { kSgd, kMomentum, kAdam, kAdamW };
-struct OptimizerSpec {
-  OptimizerKind kind = OptimizerKind::kSgd;
-  float momentum = 0.9f;
-  bool nesterov = false;
-  float weight_decay = 0;  // L2, for adamw decoupled
-  // Weight decay, and of kMomentum the momentum, are inputs of the step in
-  // place of the two numbers above.
-  bool hyper_inputs = false;
-};
 
 // The inputs that hyper_inputs makes, in the order of the update's operands.
 std::vector<std::string> HyperInputs(const OptimizerSpec& optimizer);

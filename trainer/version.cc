@@ -11,7 +11,7 @@
 #include "kernels/probe.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cpu/onednn.h"
-#include "runtime/cuda/cuda_devices.h"
+#include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 namespace {
@@ -39,6 +39,7 @@ std::string Version() { return ONESTEP_VERSION; }
 std::string BuildName() { return ONESTEP_BUILD; }
 
 std::vector<std::pair<std::string, std::string>> LibraryVersions() {
+  const absl::StatusOr<CudaApi*> cuda = FindCuda();
   return {
       {"compiler", CompilerName()},
       {"oneDNN", OnednnVersion()},
@@ -50,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> LibraryVersions() {
                                      NLOHMANN_JSON_VERSION_MINOR, ".",
                                      NLOHMANN_JSON_VERSION_PATCH)},
       {"zlib", zlibVersion()},
-      {"CUDA runtime", CudaRuntimeVersion()},
+      {"CUDA runtime", cuda.ok() ? (*cuda)->RuntimeVersion() : "none"},
   };
 }
 

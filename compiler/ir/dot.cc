@@ -45,7 +45,7 @@ std::string LabelOf(const Graph& graph, const Node& node, Value first) {
   const std::string name = graph.NameOf(first);
   if (node.def().Has(kLeaf)) return name;
   std::string label =
-      absl::StrCat(name.substr(0, name.find('#')), " = ", node.def().name);
+      absl::StrCat(name.substr(0, name.find('#')), " = ", node.op());
   const std::string attrs = PrintAttrs(node.kind, node.attrs);
   if (!attrs.empty()) absl::StrAppend(&label, "\n", attrs);
   if (!node.fused_from.empty()) label += "\n";

@@ -17,10 +17,6 @@ bool HasGivenType(OpKind kind) {
   return GetOpDef(kind).Has(kLeaf) || kind == OpKind::kConstant;
 }
 
-int64_t OwnRows(const TensorType& type) {
-  return type.rank() == 0 ? 1 : type.dims[0];
-}
-
 std::vector<TensorType> TypesOf(const std::vector<Value>& values) {
   std::vector<TensorType> types;
   types.reserve(values.size());
@@ -36,10 +32,10 @@ int64_t ModelsIn(const std::vector<TensorType>& types) {
   return 0;
 }
 
-absl::Status CheckModels(const OpDef& def, const Attrs& attrs, int64_t models,
+absl::Status CheckModels(OpKind kind, const Attrs& attrs, int64_t models,
                          const std::vector<TensorType>& types) {
   const std::vector<ModelAxis> axes =
-      def.batch(static_cast<int>(types.size()), attrs);
+      GetOpDef(kind).rules.batch(static_cast<int>(types.size()), attrs);
   for (size_t i = 0; i < types.size(); ++i) {
     const bool shared = types[i].models == 0;
     std::string want;
@@ -51,9 +47,9 @@ absl::Status CheckModels(const OpDef& def, const Attrs& attrs, int64_t models,
       want = absl::StrCat("of ", models, " models, as another is");
     }
     if (want.empty()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(def.name, ": want operand ",
-                                                   i, " ", want, ", got ",
-                                                   types[i].ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(kind, attrs), ": want operand ", i, " ", want,
+                     ", got ", types[i].ToString()));
   }
   return absl::OkStatus();
 }
@@ -64,7 +60,7 @@ absl::StatusOr<std::vector<TensorType>> Infer(
   const int n = static_cast<int>(operands.size());
   if (n < def.min_operands || n > def.max_operands) {
     return absl::InvalidArgumentError(
-        absl::StrCat(def.name, ": want ", def.min_operands,
+        absl::StrCat(NameOf(kind, attrs), ": want ", def.min_operands,
                      def.max_operands > def.min_operands
                          ? absl::StrCat(" to ", def.max_operands)
                          : "",
@@ -76,10 +72,10 @@ absl::StatusOr<std::vector<TensorType>> Infer(
   }
   std::vector<TensorType> types = TypesOf(operands);
   const int64_t models = ModelsIn(types);
-  if (models == 0) return def.infer(types, attrs);
-  RETURN_IF_ERROR(CheckModels(def, attrs, models, types));
+  if (models == 0) return def.rules.infer(types, attrs);
+  RETURN_IF_ERROR(CheckModels(kind, attrs, models, types));
   for (TensorType& type : types) type.models = 0;
-  ASSIGN_OR_RETURN(types, def.infer(types, attrs));
+  ASSIGN_OR_RETURN(types, def.rules.infer(types, attrs));
   for (TensorType& type : types) type.models = models;
   return types;
 }
@@ -102,27 +98,10 @@ const char* ToString(Phase phase) {
   return "?";
 }
 
-int64_t BatchRows(const Node& node) {
-  const int64_t rows = node.kind == OpKind::kLossGrad
-                           ? node.as<LossGradAttrs>().rows
-                           : node.as<MeanAttrs>().rows;
-  return rows != 0 ? rows : OwnRows(node.operands[0].type());
-}
-
-int64_t BatchElements(const Node& node) {
-  const TensorType& type = node.operands[0].type();
-  return BatchRows(node) * (type.num_elements() / OwnRows(type));
-}
-
 OpCost CostOf(const Node& node) {
-  OpCost cost = node.def().cost(node);
+  OpCost cost = node.def().rules.cost(node);
   if (node.models() > 0) cost.flops *= static_cast<double>(node.models());
   return cost;
-}
-
-bool HasWeightDecay(const Node& sgd_update) {
-  return sgd_update.operands.size() > 3 ||
-         sgd_update.as<SgdAttrs>().weight_decay != 0;
 }
 
 int64_t ModelsOf(const Graph& graph) {
@@ -130,6 +109,41 @@ int64_t ModelsOf(const Graph& graph) {
     if (node->models() > 0) return node->models();
   }
   return 0;
+}
+
+bool MayOverwrite(Value value, Value operand) {
+  const Node& node = *value.node;
+  if (value.type() != operand.type()) return false;
+  bool reads = false;
+  for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) {
+    if (node.operands[i] != operand) continue;
+    if (!node.def().rules.alias(node, value.index, i)) return false;
+    reads = true;
+  }
+  return reads;
+}
+
+std::optional<RowLookup> LookupOf(const Node& node) {
+  const LookupFn lookup = node.def().rules.lookup;
+  return lookup == nullptr ? std::nullopt : lookup(node);
+}
+
+BiasGrad* BiasGradOf(Attrs& attrs) {
+  if (auto* loss = std::get_if<LossGradAttrs>(&attrs)) return &loss->bias;
+  auto* const grad = std::get_if<ActivationGradAttrs>(&attrs);
+  return grad == nullptr ? nullptr : &grad->bias;
+}
+
+Value BiasGradResult(Node& node) {
+  return node.result(static_cast<int>(node.types.size()) - 1);
+}
+
+bool* AccumulateOf(Attrs& attrs) {
+  if (auto* matmul = std::get_if<MatMulAttrs>(&attrs)) {
+    return &matmul->accumulate;
+  }
+  auto* const outer = std::get_if<SparseOuterAttrs>(&attrs);
+  return outer == nullptr ? nullptr : &outer->accumulate;
 }
 
 bool IsConstantOne(Value value) {
@@ -209,7 +223,7 @@ void Graph::BroadcastOperands(OpKind kind, const Attrs& attrs,
   const int64_t models = ModelsIn(TypesOf(operands));
   if (models == 0) return;
   const std::vector<ModelAxis> axes =
-      GetOpDef(kind).batch(static_cast<int>(operands.size()), attrs);
+      GetOpDef(kind).rules.batch(static_cast<int>(operands.size()), attrs);
   for (size_t i = 0; i < operands.size(); ++i) {
     Value& x = operands[i];
     if (axes[i] != ModelAxis::kPerModel || x.type().models > 0) continue;
@@ -357,9 +371,8 @@ void Graph::Reorder(const std::vector<Node*>& order) {
 // of the values before; 0: none had a model axis.
 absl::Status Graph::VerifyTypes(Node& node, int64_t& models) const {
   const auto broken = [&](const auto&... parts) {
-    return absl::InternalError(absl::StrCat("graph: ", node.def().name, " ",
-                                            NameOf(node.result()), ": ",
-                                            parts...));
+    return absl::InternalError(absl::StrCat(
+        "graph: ", node.op(), " ", NameOf(node.result()), ": ", parts...));
   };
   if (models == 0) models = node.models();
   if (node.models() > 0 && node.models() != models) {
@@ -393,7 +406,7 @@ absl::Status Graph::Verify() const {
   std::set<std::string> names;
   int64_t models = 0;
   for (const auto& node : nodes_) {
-    const char* op = node->def().name;
+    const std::string op = node->op();
     for (const Value& v : node->operands) {
       if (!v || seen.count(v.node) == 0) {
         return broken(op, " ", NameOf(node->result()),

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,18 +20,6 @@ namespace onestep {
 enum class Phase : uint8_t { kNone, kForward, kLoss, kBackward, kUpdate };
 const char* ToString(Phase phase);
 
-struct Node;
-
-// One result of a node. The default is "no value".
-struct Value {
-  Node* node = nullptr;
-  int index = 0;
-
-  explicit operator bool() const { return node != nullptr; }
-  const TensorType& type() const;
-  friend bool operator==(const Value&, const Value&) = default;
-};
-
 struct Node {
   OpKind kind;
   std::vector<Value> operands;
@@ -44,6 +33,8 @@ struct Node {
   std::vector<int> origins;
 
   const OpDef& def() const { return GetOpDef(kind); }
+  // The op's name in the text form: "matmul", "relu".
+  std::string op() const { return onestep::NameOf(kind, attrs); }
   Value result(int i = 0) { return Value{this, i}; }
   template <typename A>
   const A& as() const {
@@ -163,23 +154,25 @@ struct GradContext {
 // What the node computes and moves in one execution, for all its models.
 OpCost CostOf(const Node& node);
 
-// An sgd_update whose weight decay is not the attribute 0.
-bool HasWeightDecay(const Node& sgd_update);
-
 // Models of the graph's values; 0: there is no model axis.
 int64_t ModelsOf(const Graph& graph);
 
 // Whether the node of `value` may write it over `operand`, which it reads, so
-// far as the op is concerned (op_alias.cc); whether another node still wants
-// the operand is for the caller to know.
+// far as the op is concerned; whether another node still wants the operand is
+// for the caller to know.
 bool MayOverwrite(Value value, Value operand);
 
-// Rows of the batch that a loss or its gradient divides by: its attribute
-// `rows` or, where that is 0, those of its operand 0 (of a scalar, 1).
-// REQUIRES: the op has the attribute.
-int64_t BatchRows(const Node& node);
-// Likewise elements: BatchRows times the columns.
-int64_t BatchElements(const Node& node);
+// The operands by which the node looks rows of a table up, where it does.
+std::optional<RowLookup> LookupOf(const Node& node);
+
+// The attribute of an op that can make a bias gradient besides, or nullptr.
+BiasGrad* BiasGradOf(Attrs& attrs);
+// The result that is the bias gradient, or the new bias.
+// REQUIRES: the op has the attribute, and it is not none.
+Value BiasGradResult(Node& node);
+// The attribute of an op that can add its result to its last operand, or
+// nullptr.
+bool* AccumulateOf(Attrs& attrs);
 
 // True when `value` is a constant 1: the seed of a reverse sweep, by which
 // rules need not multiply.

@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/op.h"
 
-#include "compiler/ir/graph.h"
-#include "compiler/ir/op_rules.h"
-#include "runtime/base/status.h"
+#include <algorithm>
+
+#include "compiler/ir/ops/rules.h"
 
 namespace onestep {
 namespace {
 
 std::vector<OpDef> MakeOps() {
   return {
-#define OP(kind, text, min, max, results, traits, attrs)       \
-  OpDef{OpKind::k##kind,                                       \
-        text,                                                  \
-        min,                                                   \
-        max,                                                   \
-        results,                                               \
-        traits,                                                \
-        attrs{},                                               \
-        Infer##kind,                                           \
-        [] {                                                   \
-          if constexpr (((traits) & (kNoGrad | kLeaf)) != 0) { \
-            return GradFn{GradRefused};                        \
-          } else {                                             \
-            return GradFn{Grad##kind};                         \
-          }                                                    \
-        }(),                                                   \
-        Cost##kind,                                            \
-        Batch##kind,                                           \
-        Partition##kind},
+#define OP(kind, text, min, max, results, traits, backends, attrs)  \
+  OpDef{OpKind::k##kind, text,     min,     max,           results, \
+        traits,          backends, attrs{}, k##kind##Rules},
 #include "compiler/ir/ops.def"
 #undef OP
   };
@@ -45,105 +29,34 @@ const OpDef& GetOpDef(OpKind kind) {
   return AllOps()[static_cast<size_t>(kind)];
 }
 
-std::optional<OpKind> FindOp(absl::string_view name) {
+bool OpDef::is_differentiable() const {
+  return static_cast<GradFn>(rules.grad) != NotDifferentiated;
+}
+
+std::optional<NamedOp> FindOp(absl::string_view name) {
   for (const OpDef& def : AllOps()) {
-    if (name == def.name) return def.kind;
+    if (name == def.name) return NamedOp{def.kind, def.default_attrs};
+    if (def.rules.names == nullptr) continue;
+    for (OpName& other : def.rules.names()) {
+      if (name == other.text) return NamedOp{def.kind, std::move(other.attrs)};
+    }
   }
   return std::nullopt;
 }
 
-Activation ActivationOf(OpKind kind) {
-  switch (kind) {
-    case OpKind::kRelu:
-      return Activation::kRelu;
-    case OpKind::kTanh:
-      return Activation::kTanh;
-    case OpKind::kSigmoid:
-      return Activation::kSigmoid;
-    case OpKind::kGelu:
-      return Activation::kGelu;
-    default:
-      return Activation::kNone;
+std::string NameOf(OpKind kind, const Attrs& attrs) {
+  const OpDef& def = GetOpDef(kind);
+  if (def.rules.names != nullptr) {
+    for (OpName& other : def.rules.names()) {
+      if (other.attrs == attrs) return std::move(other.text);
+    }
   }
+  return def.name;
 }
 
-Activation ActivationOfGrad(OpKind kind) {
-  for (Activation a : {Activation::kRelu, Activation::kTanh,
-                       Activation::kSigmoid, Activation::kGelu}) {
-    if (ActivationGradOp(a) == kind) return a;
-  }
-  return Activation::kNone;
-}
-
-OpKind ActivationOp(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return OpKind::kRelu;
-    case Activation::kTanh:
-      return OpKind::kTanh;
-    case Activation::kSigmoid:
-      return OpKind::kSigmoid;
-    case Activation::kGelu:
-      return OpKind::kGelu;
-    case Activation::kNone:
-      break;
-  }
-  CHECK(false);
-}
-
-OpKind ActivationGradOp(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return OpKind::kReluGrad;
-    case Activation::kTanh:
-      return OpKind::kTanhGrad;
-    case Activation::kSigmoid:
-      return OpKind::kSigmoidGrad;
-    case Activation::kGelu:
-      return OpKind::kGeluGrad;
-    case Activation::kNone:
-      break;
-  }
-  CHECK(false);
-}
-
-bool ActivationGradReadsOperand(Activation activation) {
-  return activation == Activation::kGelu;
-}
-
-const char* ToString(Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return "none";
-    case Activation::kRelu:
-    case Activation::kTanh:
-    case Activation::kSigmoid:
-    case Activation::kGelu:
-      return GetOpDef(ActivationOp(activation)).name;
-  }
-  return "?";
-}
-
-const char* ToString(Loss loss) {
-  switch (loss) {
-    case Loss::kSoftmaxXent:
-      return "softmax_xent";
-    case Loss::kMse:
-      return "mse";
-  }
-  return "?";
-}
-
-const char* ToString(BiasGrad bias) {
-  switch (bias) {
-    case BiasGrad::kNone:
-      return "none";
-    case BiasGrad::kGrad:
-      return "grad";
-    case BiasGrad::kUpdate:
-      return "update";
-  }
-  return "?";
+Attrs AttrsOfName(OpKind kind, const Attrs& attrs) {
+  const OpDef& def = GetOpDef(kind);
+  return NameOf(kind, attrs) == def.name ? def.default_attrs : attrs;
 }
 
 }  // namespace onestep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values are over W workers, and the ways to compute a node from the
-// parts that each worker holds. The rules are in op_partition.cc.
+// parts that each worker holds. The rules are in ops/<family>.cc.
 #ifndef ONESTEP_COMPILER_IR_PLACEMENT_H_
 #define ONESTEP_COMPILER_IR_PLACEMENT_H_
 
@@ -38,6 +38,24 @@ struct Placement {
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
+
+// A half-open range of an axis.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+// The range of an axis of `size` that is worker w's.
+Range RangeOf(int64_t size, int workers, int worker);
+
+// Where a range of an axis lies in a dense tensor, in elements: `outer` runs of
+// `run` elements, the first at `begin`, each `stride` after the one before.
+struct AxisRuns {
+  int64_t outer, run, stride, begin;
+};
+// Models are the innermost axis: axis `type.rank()` is theirs.
+AxisRuns RunsOf(const TensorType& type, int64_t axis, Range range);
+// All of the tensor, as one run.
+AxisRuns AllOf(const TensorType& type);
 
 // One way to compute a node on every worker from its part of the operands: each
 // runs the same op on what it holds and gets its part of the results. The axes

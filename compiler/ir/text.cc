@@ -164,10 +164,10 @@ class Parser {
     if (Eat(":")) Word();  // the number of results is known from the op
     if (!Eat("=")) return Want("=", rest_);
     const std::string op(Word());
-    const std::optional<OpKind> kind = FindOp(op);
-    if (!kind) return Want("an op", op);
-    if (GetOpDef(*kind).Has(kLeaf)) return ParseLeaf(*kind, name);
-    return ParseNode(*kind, name);
+    const std::optional<NamedOp> named = FindOp(op);
+    if (!named) return Want("an op", op);
+    if (GetOpDef(named->kind).Has(kLeaf)) return ParseLeaf(named->kind, name);
+    return ParseNode(*named, name);
   }
 
   absl::Status ParseOutput(Output::Kind kind) {
@@ -198,7 +198,8 @@ class Parser {
     return End();
   }
 
-  absl::Status ParseNode(OpKind kind, const std::string& name) {
+  absl::Status ParseNode(const NamedOp& named, const std::string& name) {
+    const OpKind kind = named.kind;
     const absl::string_view line = rest_;
     std::vector<Value> operands;
     if (!Eat("(")) return Want("(", rest_);
@@ -207,7 +208,7 @@ class Parser {
       ASSIGN_OR_RETURN(const Value value, ParseValue());
       operands.push_back(value);
     }
-    Attrs attrs = GetOpDef(kind).default_attrs;
+    Attrs attrs = named.attrs;
     if (Eat("{")) RETURN_IF_ERROR(ParseAttrs(kind, attrs));
     std::vector<TensorType> types;
     if (!Eat(":")) return Want(":", rest_);
@@ -331,17 +332,18 @@ class Parser {
 std::string PrintAttrs(OpKind kind, const Attrs& attrs) {
   // Both visits give the fields in the same order.
   std::vector<std::string> defaults, fields;
-  Attrs base = GetOpDef(kind).default_attrs, copy = attrs;
+  Attrs base = AttrsOfName(kind, attrs), copy = attrs;
   std::visit(
       [&](auto& a) {
-        a.Visit(
-            [&](const char*, auto& v) { defaults.push_back(FieldText(v)); });
+        a.Visit([&](const std::string&, auto& v) {
+          defaults.push_back(FieldText(v));
+        });
       },
       base);
   size_t i = 0;
   std::visit(
       [&](auto& a) {
-        a.Visit([&](const char* name, auto& v) {
+        a.Visit([&](const std::string& name, auto& v) {
           std::string text = FieldText(v);
           if (text != defaults[i++]) {
             fields.push_back(absl::StrCat(name, "=", text));
@@ -376,7 +378,7 @@ std::string PrintGraph(const Graph& graph, const PrintOptions& options) {
     if (node->types.size() > 1) {
       absl::StrAppend(&text, ":", node->types.size());
     }
-    absl::StrAppend(&text, " = ", def.name, "(",
+    absl::StrAppend(&text, " = ", node->op(), "(",
                     absl::StrJoin(node->operands, ", ",
                                   [&](std::string* out, const Value& v) {
                                     out->append(name_of(v));

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
-#include "compiler/lower/cuda/cuda_occupancy.h"
 #include "compiler/lower/cuda/cuda_options.h"
+#include "compiler/lower/cuda/cuda_report.h"
 #include "compiler/lower/memory_plan.h"
 #include "compiler/passes/partition.h"
 #include "runtime/base/executable.h"
@@ -67,71 +67,18 @@ struct CudaRequest {
   bool library = true;  // matmuls by cuBLASLt; else our own kernel
 };
 
-struct LoweredCuda {
-  std::unique_ptr<CudaProgram> program;
-  CudaTier tier = CudaTier::kT0;
-  std::string device;
-  std::string nodes;      // of a launch, in words (cuda_report.h)
-  std::string nodes_dot;  // and for Graphviz
-  CudaOccupancyReport occupancy;
-  // What was refused on the way here, tiers and epilogues, and why.
-  std::vector<std::string> notes;
-};
-
+// Fills `report`. Adds copying nodes to `graph` where outputs need them.
 // Unavailable with the reason, when there is no GPU to run on and the plan
 // alone was not asked for; Unimplemented when no allowed tier takes the graph.
-// Adds copying nodes to `graph` where outputs need them.
-absl::StatusOr<LoweredCuda> LowerToCuda(Graph& graph,
-                                        const CudaRequest& request,
-                                        const CudaOptions& options);
-
-// ---- the two kernel sets of a chain ----------------------------------------
-
-// Rows that the next gather of a program reads: those of this step, or, where
-// it comes again in the next one, of that.
-struct NextRows {
-  char* const* table;
-  int32_t* const* indices;       // points to null: no step follows
-  int64_t first = 0, count = 0;  // of the indices
-  int64_t row_bytes = 0;
-};
-
-struct LowerContext {
-  const Graph& graph;
-  const MemoryPlan& plan;
-  Chain& chain;
-  Onednn* onednn;  // null: not wanted
-  int threads;
-  // What the node's loop fetches meanwhile, if it can; null: nothing.
-  const NextRows* next_rows = nullptr;
-
-  // The address of the value's address.
-  template <typename T>
-  T* const* Address(Value value) const {
-    return chain.address<T>(plan.SlotOf(value));
-  }
-};
-
-struct LoweredStep {
-  Chain::Call call;
-  std::string implementation;
-  Chain::Repeat repeat = nullptr;  // see Chain::SetRepeat; or none
-};
+absl::StatusOr<std::unique_ptr<CudaProgram>> LowerToCuda(
+    Graph& graph, const CudaRequest& request, const CudaOptions& options,
+    CudaReport& report);
 
 // What a step that runs `node` is, but for its implementation.
 StepInfo Describe(const MemoryPlan& plan, Node& node);
 
 // The step that copies a param's new value to its place, when a step ends.
 void AddCopyStep(const MemoryPlan& plan, Chain& chain, int from, int to);
-
-// Our own loop (kernels/cpu) for the node; every op but exchange has one.
-absl::StatusOr<LoweredStep> LowerToLoop(const LowerContext& context,
-                                        Node& node);
-
-// One oneDNN primitive for the node; Unimplemented when oneDNN has none for
-// this op, these attributes or this aliasing.
-absl::StatusOr<LoweredStep> LowerToOnednn(const LowerContext& context,
-                                          Node& node);
 
 }  // namespace onestep
 

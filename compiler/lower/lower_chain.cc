@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/implementation.h"
 #include "compiler/lower/lower.h"
 #include "kernels/probe.h"
 #include "runtime/base/status.h"
@@ -47,29 +48,65 @@ std::string TypesText(const std::vector<Value>& values) {
 
 absl::Status AddNodeStep(const LowerContext& context, KernelChoice choice,
                          Node& node) {
-  StepInfo info = Describe(context.plan, node);
+  Implementations list = loops::Lower(context, node);
+  std::vector<KernelSource> wanted = {KernelSource::kLoop};
   if (WantsOnednn(choice, node)) {
-    absl::StatusOr<LoweredStep> step = LowerToOnednn(context, node);
-    if (step.ok()) {
-      info.library = true;
-      info.implementation = std::move(step->implementation);
-      context.chain.AddStep(std::move(info), std::move(step->call));
-      return absl::OkStatus();
-    }
-    if (!absl::IsUnimplemented(step.status())) return step.status();
+    const Implementations primitives = onednn::Lower(context, node);
+    list.insert(list.end(), primitives.begin(), primitives.end());
+    wanted.insert(wanted.begin(), KernelSource::kOnednn);
   }
-  ASSIGN_OR_RETURN(LoweredStep step, LowerToLoop(context, node));
-  info.implementation = std::move(step.implementation);
-  context.chain.AddStep(std::move(info), std::move(step.call));
-  context.chain.SetRepeat(std::move(step.repeat));
-  return absl::OkStatus();
+  return AddChosenStep(context, node, list, wanted);
+}
+
+// "relu_grad, nll_loss": the ops that oneDNN was asked for and has no primitive
+// for.
+std::string OpsOfLoops(const Chain& chain) {
+  std::vector<std::string> ops;
+  for (const StepInfo& step : chain.steps()) {
+    if (!step.library && std::count(ops.begin(), ops.end(), step.op) == 0) {
+      ops.push_back(step.op);
+    }
+  }
+  return absl::StrJoin(ops, ", ");
 }
 
 }  // namespace
 
+const Implementation* FindImplementation(const Implementations& list,
+                                         KernelSource source) {
+  for (const Implementation& implementation : list) {
+    if (implementation.source == source) return &implementation;
+  }
+  return nullptr;
+}
+
+absl::Status AddChosenStep(const LowerContext& context, Node& node,
+                           const Implementations& list,
+                           const std::vector<KernelSource>& wanted) {
+  for (const KernelSource source : wanted) {
+    const Implementation* const chosen = FindImplementation(list, source);
+    if (chosen == nullptr) continue;
+    absl::StatusOr<LoweredStep> step = chosen->make();
+    if (absl::IsUnimplemented(step.status()) && source != wanted.back()) {
+      continue;
+    }
+    RETURN_IF_ERROR(step.status());
+    StepInfo info = Describe(context.plan, node);
+    info.library = source != KernelSource::kLoop;
+    info.implementation = std::move(step->implementation);
+    if (context.next_rows != nullptr) {
+      absl::StrAppend(&info.implementation, ", fetches ahead");
+    }
+    context.chain.AddStep(std::move(info), std::move(step->call));
+    context.chain.SetRepeat(std::move(step->repeat));
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat(node.op(), ": no implementation"));
+}
+
 StepInfo Describe(const MemoryPlan& plan, Node& node) {
   StepInfo info;
-  info.op = node.def().name;
+  info.op = node.op();
   info.phase = ToString(node.phase);
   info.fused_from = absl::StrJoin(node.fused_from, " + ");
   info.origins = node.origins;
@@ -114,9 +151,8 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
   const MemoryPlan plan = PlanMemory(graph);
   ASSIGN_OR_RETURN(std::unique_ptr<Chain> chain,
                    Chain::Create(plan.slots, plan.arena_bytes));
-  ASSIGN_OR_RETURN(std::shared_ptr<Onednn> onednn,
-                   Onednn::Create(chain.get(), threads));
-  const LowerContext context = {graph, plan, *chain, onednn.get(), threads};
+  ASSIGN_OR_RETURN(Onednn onednn, Onednn::Create(chain.get(), threads));
+  const LowerContext context = {graph, plan, *chain, &onednn, threads};
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     if (node->kind == OpKind::kExchange) {
@@ -137,10 +173,13 @@ absl::StatusOr<std::unique_ptr<Executable>> LowerToChain(Graph& graph,
   const int64_t library =
       std::count_if(chain->steps().begin(), chain->steps().end(),
                     [](const StepInfo& step) { return step.library; });
-  RETURN_IF_ERROR(chain->Finish(
+  std::string text =
       absl::StrCat("chain of ", calls, " calls: ", library, " onednn ",
-                   OnednnVersion(), ", ", calls - library, " own loops"),
-      plan.ToString(graph)));
+                   OnednnVersion(), ", ", calls - library, " own loops");
+  if (choice == KernelChoice::kOnednn && library < calls) {
+    absl::StrAppend(&text, " (no primitive: ", OpsOfLoops(*chain), ")");
+  }
+  RETURN_IF_ERROR(chain->Finish(std::move(text), plan.ToString(graph)));
   return chain;
 }
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/lower/implementation.h"
 #include "compiler/lower/lower.h"
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/micro_gemm.h"
 #include "kernels/probe.h"
 #include "runtime/base/status.h"
@@ -18,29 +18,14 @@
 namespace onestep {
 namespace {
 
-// A tensor seen from one of its axes: [outer, axis, inner] floats.
-struct View {
-  int64_t outer = 1, inner = 1;
-  View(const TensorType& type, int64_t axis) {
-    for (int64_t d = 0; d < std::ssize(type.dims); ++d) {
-      if (d < axis) outer *= type.dims[d];
-      if (d > axis) inner *= type.dims[d];
-    }
-  }
-};
-
 // One exchange as a worker sees it. Floats in the memory of the exchange:
 // the workers' partial sums one after the other, or the whole value.
 struct ExchangeStep {
   ExchangeAttrs attrs;
   int worker = 0;
   int64_t count = 0;  // floats of the whole value
-  // The worker's part of the value it gives and of the one it takes, as
-  // `outer` runs of `run` floats, `stride` apart in the whole value.
-  struct Runs {
-    int64_t outer, run, stride, begin;
-  };
-  Runs gives, takes;
+  // The worker's part of the value it gives and of the one it takes.
+  AxisRuns gives, takes;
   float* const* from;
   float* const* to;
 
@@ -73,11 +58,9 @@ struct ExchangeStep {
   }
 };
 
-ExchangeStep::Runs RunsOf(const TensorType& whole, int64_t axis, Range range) {
-  if (axis < 0) return {1, whole.num_elements(), 0, 0};
-  const View view(whole, axis);
-  return {view.outer, range.size() * view.inner, whole.dims[axis] * view.inner,
-          range.begin * view.inner};
+// The range of an axis, or all where the axis is -1.
+AxisRuns RunsOrAll(const TensorType& whole, int64_t axis, Range range) {
+  return axis < 0 ? AllOf(whole) : RunsOf(whole, axis, range);
 }
 
 TensorType WholeType(const Node& exchange) {
@@ -96,56 +79,6 @@ int64_t ExchangeBytes(const Node& exchange) {
 // wide. Measured on Zen 5: with AVX-512 ours are by 2 to 4 %, unless c is
 // narrower than a vector (10 columns: 5 %).
 bool MicroGemmIsFaster(int64_t n) { return !HasAvx512() || n < 16; }
-
-// A made kernel for the plain and the accumulating matmul; Unimplemented where
-// there is none, or our own does more than the library's in one go.
-absl::StatusOr<LoweredStep> LowerToMicroGemm(const LowerContext& context,
-                                             Node& node) {
-  if (node.kind != OpKind::kMatMul) {
-    return absl::UnimplementedError("no matmul");
-  }
-  if (node.models() > 0) return absl::UnimplementedError("models");
-  const MatMulAttrs& attrs = node.as<MatMulAttrs>();
-  if (attrs.bias || attrs.activation != Activation::kNone) {
-    return absl::UnimplementedError("an epilogue");
-  }
-  const std::vector<int64_t>& a_dims = node.operands[0].type().dims;
-  const TensorType& b_type = node.operands[1].type();
-  const TensorType& c_type = node.types[0];
-  if (!MicroGemmIsFaster(c_type.dims[1])) {
-    return absl::UnimplementedError("our own is faster");
-  }
-  const cpu::MicroGemm kernel =
-      cpu::MakeMicroGemm({.m = c_type.dims[0],
-                          .n = c_type.dims[1],
-                          .k = a_dims[attrs.trans_a ? 0 : 1],
-                          .trans_a = attrs.trans_a,
-                          .accumulate = attrs.accumulate});
-  if (kernel == nullptr) return absl::UnimplementedError("no kernel");
-  float* const* a = context.Address<float>(node.operands[0]);
-  float* const* b = context.Address<float>(node.operands[1]);
-  float* const* y = context.Address<float>(node.result());
-  float* const* c =
-      attrs.accumulate ? context.Address<float>(node.operands.back()) : nullptr;
-  float* const* packed = nullptr;
-  if (attrs.trans_b) {
-    context.chain.RequestScratch(b_type.bytes());
-    packed = context.chain.address<float>(Chain::kScratch);
-  }
-  LoweredStep step;
-  step.implementation = cpu::MicroGemmLibrary();
-  step.call = [=, bytes = c_type.bytes(), b_rows = b_type.dims[0],
-               b_cols = b_type.dims[1]] {
-    const float* right = *b;
-    if (packed != nullptr) {
-      cpu::Transpose(*b, *packed, b_rows, b_cols);
-      right = *packed;
-    }
-    if (c != nullptr && *c != *y) std::memcpy(*y, *c, bytes);
-    kernel(right, *a, *y);
-  };
-  return step;
-}
 
 // Builds the chain of one worker.
 class WorkerLowering {
@@ -201,29 +134,19 @@ class WorkerLowering {
                              node.as<ConstantAttrs>().value);
       return absl::OkStatus();
     }
-    StepInfo info = Describe(context.plan, node);
-    LoweredStep step;
     const auto next_rows = next_rows_.find(&node);
     if (next_rows != next_rows_.end()) {
       LowerContext fetching = context;
       fetching.next_rows = &next_rows->second;
-      ASSIGN_OR_RETURN(step, LowerToLoop(fetching, node));
-      info.implementation =
-          absl::StrCat(step.implementation, ", fetches ahead");
-      context.chain.AddStep(std::move(info), std::move(step.call));
-      return absl::OkStatus();
+      return AddChosenStep(fetching, node, loops::Lower(fetching, node),
+                           {KernelSource::kLoop});
     }
-    if (options_.micro_gemm) {
-      absl::StatusOr<LoweredStep> made = LowerToMicroGemm(context, node);
-      info.library = made.ok();
-      if (made.ok()) step = *std::move(made);
+    std::vector<KernelSource> wanted = {KernelSource::kLoop};
+    if (options_.micro_gemm && node.kind == OpKind::kMatMul &&
+        MicroGemmIsFaster(node.types[0].dims[1])) {
+      wanted.insert(wanted.begin(), KernelSource::kXsmm);
     }
-    if (!info.library) {
-      ASSIGN_OR_RETURN(step, LowerToLoop(context, node));
-    }
-    info.implementation = std::move(step.implementation);
-    context.chain.AddStep(std::move(info), std::move(step.call));
-    return absl::OkStatus();
+    return AddChosenStep(context, node, loops::Lower(context, node), wanted);
   }
 
   // While a layer reads a batch, the rows of the next gather are asked for: in
@@ -262,14 +185,15 @@ class WorkerLowering {
   // when they are not a range of an input.
   static std::optional<NextRows> RowsOf(const LowerContext& context,
                                         Node& gather, bool later) {
-    Value index = gather.operands[1];
+    const GatherOp op(gather);
+    Value index = op.indices;
     NextRows rows;
     rows.count = index.type().num_elements();
     while (index.node->kind == OpKind::kSlice) {
       rows.first += index.node->as<SliceAttrs>().begin;
       index = index.node->operands[0];
     }
-    const Value table = gather.operands[0];
+    const Value table = op.table;
     if (index.node->kind != OpKind::kInput ||
         table.node->kind != OpKind::kInput) {
       return std::nullopt;
@@ -296,9 +220,9 @@ class WorkerLowering {
           {.attrs = attrs,
            .worker = worker_,
            .count = whole.num_elements(),
-           .gives = RunsOf(whole, attrs.from, given),
-           .takes =
-               RunsOf(whole, attrs.to, {attrs.begin, attrs.begin + attrs.size}),
+           .gives = RunsOrAll(whole, attrs.from, given),
+           .takes = RunsOrAll(whole, attrs.to,
+                              {attrs.begin, attrs.begin + attrs.size}),
            .from = context.Address<float>(node->operands[0]),
            .to = context.Address<float>(node->result())});
       StepInfo one = Describe(context.plan, *node);
@@ -357,28 +281,21 @@ class WorkerLowering {
       const Placement& home = partition_.homes.at(node->name());
       const TensorType& whole =
           partition_.graph.FindLeaf(node->name())->types[0];
-      TeamProgram::Piece piece;
-      piece.name = node->name();
-      piece.inner = whole.bytes();
-      piece.gives_back = worker_ == 0;
-      if (home.kind == Placement::kSplit) {
-        const View view(whole, home.axis);
-        piece.outer = view.outer;
-        piece.full = whole.dims[home.axis];
-        piece.inner = view.inner * DTypeBytes(whole.dtype);
+      AxisRuns runs = AllOf(whole);
+      if (home.kind == Placement::kSplit || home.kind == Placement::kModels) {
+        const bool models = home.kind == Placement::kModels;
+        const int64_t full = models ? whole.models : whole.dims[home.axis];
+        runs = RunsOf(whole, models ? whole.rank() : home.axis,
+                      RangeOf(full, options_.workers, worker_));
       }
-      if (home.kind == Placement::kModels) {
-        piece.outer = whole.num_elements();
-        piece.full = whole.models;
-        piece.inner = DTypeBytes(whole.dtype);
-      }
-      if (home.kind != Placement::kReplicated) {
-        const Range range = RangeOf(piece.full, options_.workers, worker_);
-        piece.begin = range.begin;
-        piece.size = range.size();
-        piece.gives_back = true;
-      }
-      piece.gives_back &= static_cast<bool>(graph_.UpdateOf(node.get()));
+      const int64_t bytes = DTypeBytes(whole.dtype);
+      TeamProgram::Piece piece = {node->name(),       runs.outer,
+                                  runs.run * bytes,   runs.stride * bytes,
+                                  runs.begin * bytes, /*gives_back=*/false};
+      // Of a whole param worker 0 gives the new value.
+      piece.gives_back =
+          (home.kind != Placement::kReplicated || worker_ == 0) &&
+          graph_.UpdateOf(node.get());
       ASSIGN_OR_RETURN(Buffer memory, Buffer::Create(node->types[0].bytes()));
       worker.memory.push_back(std::move(memory));
       worker.pieces.push_back(std::move(piece));

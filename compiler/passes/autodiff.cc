@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<Value>> Sweep(Graph& graph, Value y,
     std::vector<bool> wanted;
     for (Value operand : node.operands) wanted.push_back(depends(operand));
     ASSIGN_OR_RETURN(std::vector<Value> dxs,
-                     node.def().grad({graph, node, dys->second, wanted}));
+                     node.def().rules.grad({graph, node, dys->second, wanted}));
     for (size_t i = 0; i < node.operands.size(); ++i) {
       if (!wanted[i] || !dxs[i]) continue;
       if (dxs[i].type() != node.operands[i].type()) {  // a sum over the models

@@ -11,48 +11,31 @@ namespace onestep {
 namespace {
 
 // How a value depends on the seed: not at all, linearly, or in another way.
-enum Degree { kIndependent = 0, kLinear = 1, kOther = 2 };
+enum Degree { kIndependent, kLinear, kOther };
 
 using Degrees = std::unordered_map<const Node*, Degree>;
 
-Degree Product(Degree a, Degree b) {
-  return static_cast<Degree>(std::min<int>(a + b, kOther));
-}
-Degree Sum(Degree a, Degree b) { return a == b ? a : kOther; }
-
+// An op is linear in what it takes as a partial sum while its other operands
+// are whole: so say the strategies that its partition rule has.
 Degree DegreeOf(const Node& node, const Degrees& degrees) {
-  const auto d = [&](int i) { return degrees.at(node.operands[i].node); };
-  const bool independent =
-      std::all_of(node.operands.begin(), node.operands.end(),
-                  [&](Value v) { return degrees.at(v.node) == kIndependent; });
-  if (independent) return kIndependent;
-  switch (node.kind) {
-    case OpKind::kScale:
-    case OpKind::kReduceRows:
-    case OpKind::kBroadcastRows:
-    case OpKind::kGatherRows:
-      return d(0);
-    case OpKind::kMul:
-    case OpKind::kMulScalar:
-    case OpKind::kBlockMatMul:
-      return Product(d(0), d(1));
-    case OpKind::kMatMul:
-      return node.as<MatMulAttrs>().has_epilogue() ? kOther
-                                                   : Product(d(0), d(1));
-    case OpKind::kAdd:
-    case OpKind::kAddBias:
-      return Sum(d(0), d(1));
-    case OpKind::kScatterAdd:
-      return IsConstant(node.operands[0], 0) ? d(2) : Sum(d(0), d(2));
-    case OpKind::kReluGrad:
-    case OpKind::kTanhGrad:
-    case OpKind::kSigmoidGrad:
-    case OpKind::kGeluGrad:
-    case OpKind::kSoftmaxGrad:
-      return d(0) == kIndependent ? d(1) : kOther;
-    default:
-      return kOther;
+  const auto is_linear = [&](Value v) { return degrees.at(v.node) == kLinear; };
+  for (const Value& v : node.operands) {
+    if (degrees.at(v.node) == kOther) return kOther;
   }
+  if (std::none_of(node.operands.begin(), node.operands.end(), is_linear)) {
+    return kIndependent;
+  }
+  const auto fits = [&](const Strategy& strategy) {
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const Value v = node.operands[i];
+      const bool partial = strategy.operands[i].kind == Placement::kPartial;
+      if (partial != is_linear(v) && !IsConstant(v, 0)) return false;
+    }
+    return strategy.results[0].kind == Placement::kPartial;
+  };
+  const std::vector<Strategy> strategies = node.def().rules.partition(node);
+  return std::any_of(strategies.begin(), strategies.end(), fits) ? kLinear
+                                                                 : kOther;
 }
 
 // Whether `seed` reaches nothing but the updates, and each linearly.
@@ -66,7 +49,8 @@ bool CarriesAllGradients(const Graph& graph, const Node* seed) {
       if (degree == kOther) return false;
       continue;
     }
-    const Value w = node->operands[0], dw = node->operands[1];
+    const UpdateOp op(*node);
+    const Value w = op.w, dw = op.dw;
     if (degrees.at(w.node) != kIndependent) return false;
     // 0: of a param that the loss does not depend on.
     if (degrees.at(dw.node) != kLinear && !IsConstant(dw, 0)) return false;
@@ -113,10 +97,11 @@ std::vector<Node*> FoldableUpdates(PassContext& context) {
       context.Refuse(fold + WhyNotAdded(graph, node.get()));
       continue;
     }
-    if (!updates.empty() && node->operands[2] != updates[0]->operands[2]) {
-      context.Refuse(absl::StrCat(fold, "its lr is ",
-                                  graph.NameOf(node->operands[2]), ", not ",
-                                  graph.NameOf(updates[0]->operands[2])));
+    const Value lr = UpdateOp(*node).lr;
+    const Value first = updates.empty() ? lr : UpdateOp(*updates[0]).lr;
+    if (lr != first) {
+      context.Refuse(absl::StrCat(fold, "its lr is ", graph.NameOf(lr),
+                                  ", not ", graph.NameOf(first)));
     }
     updates.push_back(node.get());
   }
@@ -130,7 +115,7 @@ absl::StatusOr<bool> FoldLearningRate(PassContext& context) {
   Graph& graph = context.graph;
   const std::vector<Node*> updates = FoldableUpdates(context);
   if (updates.empty()) return false;
-  const Value lr = updates[0]->operands[2];
+  const Value lr = UpdateOp(*updates[0]).lr;
   const std::string fold =
       absl::StrCat("fold ", graph.NameOf(updates[0]->result()), ": ");
   Node* const seed = FindSeed(graph);
@@ -144,10 +129,10 @@ absl::StatusOr<bool> FoldLearningRate(PassContext& context) {
   const Node* const first_user = graph.Users(gradient)[0];
   // Scaling a whole dW costs what the update does.
   for (const Node* update : updates) {
-    if (update->operands[1] == gradient) {
+    if (UpdateOp(*update).dw == gradient) {
       context.Refuse(absl::StrCat(fold, graph.NameOf(gradient),
                                   " is itself the gradient of ",
-                                  graph.NameOf(update->operands[0])));
+                                  graph.NameOf(UpdateOp(*update).w)));
       return false;
     }
   }
@@ -163,7 +148,7 @@ absl::StatusOr<bool> FoldLearningRate(PassContext& context) {
   graph.ReplaceUses(gradient, scaled->result());
   scaled->operands[0] = gradient;
   for (Node* update : updates) {
-    FuseChain(graph, OpKind::kAdd, {update->operands[0], update->operands[1]},
+    FuseChain(graph, OpKind::kAdd, {UpdateOp(*update).w, UpdateOp(*update).dw},
               NoAttrs{}, {update});
   }
   return true;

@@ -10,21 +10,12 @@ bool FuseReduceRows(PassContext& context, Node* reduce) {
   Graph& graph = context.graph;
   // Of the results of loss_grad only the gradient has rows.
   Node* const grad = reduce->operands[0].node;
-  const Activation activation = ActivationOfGrad(grad->kind);
-  Node* fused = nullptr;
-  if (activation != Activation::kNone) {
-    fused = AddFused(
-        graph, grad, grad->phase, OpKind::kActivationGrad, grad->operands,
-        ActivationGradAttrs{activation, BiasGrad::kGrad}, {grad, reduce});
-  } else if (grad->kind == OpKind::kLossGrad &&
-             grad->as<LossGradAttrs>().bias == BiasGrad::kNone) {
-    LossGradAttrs attrs = grad->as<LossGradAttrs>();
-    attrs.bias = BiasGrad::kGrad;
-    fused = AddFused(graph, grad, grad->phase, OpKind::kLossGrad,
-                     grad->operands, attrs, {grad, reduce});
-  } else {
-    return false;
-  }
+  Attrs attrs = grad->attrs;
+  BiasGrad* const bias = BiasGradOf(attrs);
+  if (bias == nullptr || *bias != BiasGrad::kNone) return false;
+  *bias = BiasGrad::kGrad;
+  Node* const fused = AddFused(graph, grad, grad->phase, grad->kind,
+                               grad->operands, attrs, {grad, reduce});
   const int results = static_cast<int>(grad->types.size());
   for (int i = 0; i < results; ++i) {
     graph.ReplaceUses(grad->result(i), fused->result(i));

@@ -10,20 +10,20 @@ bool FuseNode(PassContext& context, Node* node) {
   if (node->operands.empty()) return false;
   Node* const matmul = node->operands[0].node;
   if (matmul->kind != OpKind::kMatMul) return false;
-  MatMulAttrs attrs = matmul->as<MatMulAttrs>();
-  std::vector<Value> operands = matmul->operands;
+  MatMulOp op(*matmul);
   if (node->kind == OpKind::kAddBias) {
-    if (attrs.has_epilogue()) return false;
-    attrs.bias = true;
-    operands.push_back(node->operands[1]);
-  } else if (ActivationOf(node->kind) != Activation::kNone) {
-    if (!attrs.bias || attrs.activation != Activation::kNone) return false;
-    attrs.activation = ActivationOf(node->kind);
+    if (op.attrs.has_epilogue()) return false;
+    op.attrs.bias = true;
+    op.bias = node->operands[1];
+  } else if (node->kind == OpKind::kActivation) {
+    if (!op.bias || op.attrs.activation != Activation::kNone) return false;
+    op.attrs.activation = node->as<ActivationAttrs>().activation;
   } else {
     return false;
   }
   if (!IsOnlyFor(context, matmul->result(), node)) return false;
-  FuseChain(context.graph, OpKind::kMatMul, operands, attrs, {matmul, node});
+  FuseChain(context.graph, OpKind::kMatMul, op.Operands(), op.attrs,
+            {matmul, node});
   return true;
 }
 

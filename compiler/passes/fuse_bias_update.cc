@@ -12,16 +12,9 @@ namespace {
 // false: it is not one made by a fused op.
 bool WithUpdate(Value db, Attrs& attrs) {
   attrs = db.node->attrs;
-  BiasGrad* bias = nullptr;
-  int index = 0;
-  if (auto* loss = std::get_if<LossGradAttrs>(&attrs)) {
-    bias = &loss->bias;
-    index = 3;
-  } else if (auto* grad = std::get_if<ActivationGradAttrs>(&attrs)) {
-    bias = &grad->bias;
-    index = 1;
-  }
-  if (bias == nullptr || *bias != BiasGrad::kGrad || db.index != index) {
+  BiasGrad* const bias = BiasGradOf(attrs);
+  if (bias == nullptr || *bias != BiasGrad::kGrad ||
+      db != BiasGradResult(*db.node)) {
     return false;
   }
   *bias = BiasGrad::kUpdate;
@@ -60,8 +53,9 @@ bool FuseBiasAdd(PassContext& context, Node* add) {
   };
   Attrs attrs;
   if (add->def().Has(kUpdate)) {
-    return WithUpdate(add->operands[1], attrs) ? refuse(WhyNotAdded(graph, add))
-                                               : false;
+    return WithUpdate(UpdateOp(*add).dw, attrs)
+               ? refuse(WhyNotAdded(graph, add))
+               : false;
   }
   if (add->kind != OpKind::kAdd) return false;
   Node* const bias = UpdatedParam(graph, add);

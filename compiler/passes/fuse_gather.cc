@@ -35,20 +35,18 @@ bool FuseScale(PassContext& context, Node* scale) {
 }
 
 bool FuseLabels(PassContext& context, Node* loss) {
-  LossGradAttrs attrs = loss->as<LossGradAttrs>();
-  if (attrs.gather) return false;
-  Node* const gather = loss->operands[1].node;
-  if (gather->kind != OpKind::kGatherRows ||
+  LossGradOp op(*loss);
+  Node* const gather = op.labels.node;
+  if (op.attrs.gather || gather->kind != OpKind::kGatherRows ||
       !IsOnlyFor(context, gather->result(), loss)) {
     return false;
   }
-  attrs.gather = true;
-  std::vector<Value> operands = loss->operands;
-  operands[1] = gather->operands[0];
-  operands.insert(operands.begin() + 2, gather->operands[1]);
+  op.attrs.gather = true;
+  op.labels = GatherOp(*gather).table;
+  op.indices = GatherOp(*gather).indices;
   Graph& graph = context.graph;
   Node* const fused = AddFused(graph, loss, loss->phase, OpKind::kLossGrad,
-                               std::move(operands), attrs, {gather, loss});
+                               op.Operands(), op.attrs, {gather, loss});
   for (size_t i = 0; i < loss->types.size(); ++i) {
     const int index = static_cast<int>(i);
     graph.ReplaceUses(loss->result(index), fused->result(index));
@@ -58,16 +56,9 @@ bool FuseLabels(PassContext& context, Node* loss) {
 }
 
 bool FuseReader(PassContext& context, Node* node) {
-  switch (node->kind) {
-    case OpKind::kCast:
-      return FuseCast(context, node);
-    case OpKind::kScale:
-      return FuseScale(context, node);
-    case OpKind::kLossGrad:
-      return FuseLabels(context, node);
-    default:
-      return false;
-  }
+  if (node->kind == OpKind::kCast) return FuseCast(context, node);
+  if (node->kind == OpKind::kScale) return FuseScale(context, node);
+  return node->kind == OpKind::kLossGrad && FuseLabels(context, node);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ bool MatchMse(PassContext& context, Node* grad, Match& match) {
   }
   std::string other = graph.IsOutput(t) ? "an output" : "";
   for (const Node* user : graph.Users(t)) {
-    if (user != grad && user != match.loss_node) other = user->def().name;
+    if (user != grad && user != match.loss_node) other = user->op();
   }
   if (other.empty()) return true;
   context.Refuse(absl::StrCat("fuse ", graph.NameOf(grad->result()),

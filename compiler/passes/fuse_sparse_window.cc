@@ -25,29 +25,34 @@ class Window {
   }
 
   void Fuse() {
-    const bool cbow = mean_ != nullptr, labels = grad_->operands.size() > 3;
-    const OpKind kind = cbow     ? OpKind::kCbowWindow
-                        : labels ? OpKind::kHsWindow
-                                 : OpKind::kSgnsWindow;
-    Attrs attrs = grad_->attrs;
-    if (kind == OpKind::kHsWindow) attrs = NoAttrs{};
-    const Value mask = grad_->operands[1];
-    std::vector<Value> operands = {x_->operands[0], o_->operands[0],
-                                   x_->operands[1]};
-    operands.push_back(cbow ? mean_->operands[0] : mask);
-    if (cbow) operands.push_back(dx_->operands[0]);
-    operands.push_back(o_->operands[1]);
-    operands.insert(operands.end(), grad_->operands.begin() + 2,
-                    grad_->operands.end());
-    operands.push_back(scaled_->operands[1]);
+    const bool cbow = mean_ != nullptr;
+    const SigmoidBceOp pairs(*grad_);
+    WindowOp window;
+    window.in = GatherOp(*x_).table;
+    window.contexts = GatherOp(*x_).indices;
+    window.out = GatherOp(*o_).table;
+    window.outputs = GatherOp(*o_).indices;
+    if (cbow) {
+      window.mean = mean_->operands[0];
+      window.spread = dx_->operands[0];
+    } else {
+      window.mask = pairs.mask;
+    }
+    window.weights = pairs.weights;
+    window.labels = pairs.labels;
+    window.lr = scaled_->operands[1];
     Node* const last = Last();
-    Node* const fused = AddFused(graph_, last, last->phase, kind,
-                                 std::move(operands), attrs, parts_);
-    graph_.ReplaceUses(loss_->result(), fused->result(0));
-    graph_.ReplaceUses(new_in_->result(), fused->result(1));
-    graph_.ReplaceUses(new_out_->result(), fused->result(2));
+    Node* const fused =
+        AddFused(graph_, last, last->phase,
+                 cbow ? OpKind::kCbowWindow : OpKind::kSgnsWindow,
+                 window.Operands(), PositivesAttrs{pairs.positives}, parts_);
+    graph_.ReplaceUses(loss_->result(), fused->result(WindowOp::kLoss));
+    graph_.ReplaceUses(new_in_->result(), fused->result(WindowOp::kNewIn));
+    graph_.ReplaceUses(new_out_->result(), fused->result(WindowOp::kNewOut));
     EraseParts(graph_, parts_);
-    if (cbow && graph_.CountUses(mask) == 0) graph_.Erase(mask.node);
+    if (cbow && graph_.CountUses(pairs.mask) == 0) {
+      graph_.Erase(pairs.mask.node);
+    }
   }
 
  private:
@@ -78,7 +83,8 @@ class Window {
 
   std::string MatchForward() {
     parts_ = {grad_};
-    const Value z = grad_->operands[0];
+    const SigmoidBceOp pairs(*grad_);
+    const Value z = pairs.z;
     Node* const dots = Product(z.node, false, true);
     if (dots == nullptr) {
       return absl::StrCat(graph_.NameOf(z),
@@ -92,18 +98,18 @@ class Window {
     if (x_ == nullptr || o_ == nullptr) {
       return absl::StrCat(Name(dots), " does not multiply gathered rows");
     }
-    if (x_->operands[0] == o_->operands[0]) {
-      return absl::StrCat("both tables are ", graph_.NameOf(x_->operands[0]));
+    const Value table = GatherOp(*x_).table;
+    if (table == GatherOp(*o_).table) {
+      return absl::StrCat("both tables are ", graph_.NameOf(table));
     }
-    const Value weights = grad_->operands[2];
-    if (weights.type().dims[0] != 1) {
-      return absl::StrCat("the weights ", graph_.NameOf(weights),
+    if (pairs.weights.type().dims[0] != 1) {
+      return absl::StrCat("the weights ", graph_.NameOf(pairs.weights),
                           " are not one row");
     }
     if (mean_ != nullptr && h_.type().dims[0] != 1) {
       return absl::StrCat("the mean ", Name(mean_), " is not one row");
     }
-    if (mean_ != nullptr && !IsConstant(grad_->operands[1], 1)) {
+    if (mean_ != nullptr && !IsConstant(pairs.mask, 1)) {
       return absl::StrCat("the mask of the mean ", Name(mean_), " is not 1");
     }
     loss_ = Part(User(z, OpKind::kSigmoidBce), OpKind::kSigmoidBce);
@@ -146,7 +152,7 @@ class Window {
          {std::pair(new_in_, x_), std::pair(new_out_, o_)}) {
       if (made != nullptr) continue;
       return absl::StrCat("the gradient of ",
-                          graph_.NameOf(gather->operands[0]),
+                          graph_.NameOf(GatherOp(*gather).table),
                           " is not scattered into it");
     }
     return "";
@@ -156,11 +162,11 @@ class Window {
   // took.
   Node* Update(Node* gradient, const Node* gather) {
     Node* const user = OnlyUser(graph_, gradient->result());
+    const GatherOp rows(*gather);
     if (user == nullptr || user->kind != OpKind::kScatterAdd ||
-        user->operands != std::vector<Value>{gather->operands[0],
-                                             gather->operands[1],
-                                             gradient->result()} ||
-        UpdatedParam(graph_, user) != gather->operands[0].node) {
+        user->operands !=
+            std::vector<Value>{rows.table, rows.indices, gradient->result()} ||
+        UpdatedParam(graph_, user) != rows.table.node) {
       return nullptr;
     }
     return Part(user, OpKind::kScatterAdd);
@@ -186,7 +192,7 @@ class Window {
       for (const Node* user : graph_.Users(value)) {
         if (IsPart(user) || (result && graph_.IndexOf(user) > last)) continue;
         return absl::StrCat("second use of ", graph_.NameOf(value), " by ",
-                            user->def().name);
+                            user->op());
       }
       if (!result && graph_.IsOutput(value)) {
         return absl::StrCat("second use of ", graph_.NameOf(value),

@@ -73,8 +73,8 @@ bool FuseAdd(PassContext& context, Node* add) {
     return false;
   };
   if (add->def().Has(kUpdate)) {
-    return IsMatMul(add->operands[1].node) ? refuse(WhyNotAdded(graph, add))
-                                           : false;
+    return IsMatMul(UpdateOp(*add).dw.node) ? refuse(WhyNotAdded(graph, add))
+                                            : false;
   }
   if (add->kind != OpKind::kAdd) return false;
   Node* const w = UpdatedParam(graph, add);
@@ -83,8 +83,8 @@ bool FuseAdd(PassContext& context, Node* add) {
   if (!IsMatMul(dw.node)) {
     // Biases are another pass's business.
     return w->types[0].rank() == 2
-               ? refuse(absl::StrCat("its gradient is made by ",
-                                     dw.node->def().name, ", not by a matmul"))
+               ? refuse(absl::StrCat("its gradient is made by ", dw.node->op(),
+                                     ", not by a matmul"))
                : false;
   }
   const Update update = {add, w, dw.node};
@@ -94,13 +94,11 @@ bool FuseAdd(PassContext& context, Node* add) {
   const int next = LastBefore(graph, update) + 1;
   const Node* const position =
       next < graph.size() ? graph.nodes()[next].get() : nullptr;
-  MatMulAttrs attrs = update.matmul->as<MatMulAttrs>();
-  attrs.accumulate = true;
-  std::vector<Value> operands = update.matmul->operands;
-  operands.push_back(w->result());
-  Node* const fused =
-      AddFused(graph, position, add->phase, OpKind::kMatMul,
-               std::move(operands), attrs, {update.matmul, add});
+  MatMulOp op(*update.matmul);
+  op.attrs.accumulate = true;
+  op.c = w->result();
+  Node* const fused = AddFused(graph, position, add->phase, OpKind::kMatMul,
+                               op.Operands(), op.attrs, {update.matmul, add});
   graph.ReplaceUses(add->result(), fused->result());
   EraseParts(graph, {update.matmul, add});
   return true;

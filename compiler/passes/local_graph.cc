@@ -190,7 +190,7 @@ absl::Status Clean(Graph& graph) {
 
 // Exchanges and barriers count from 0, in order. A barrier is shared by those
 // that had the same one and still stand together.
-void NumberExchanges(const Graph& graph) {
+void NumberExchanges(Graph& graph) {
   int64_t index = 0, barrier = -1;
   const Node* before = nullptr;
   int64_t shared = 0;  // the number of the barrier before

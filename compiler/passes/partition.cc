@@ -24,16 +24,9 @@ constexpr double kSharedBytesPerUs = 20e3;  // written by another core
 constexpr double kBarrierUs = 0.3;  // of two workers; grows as log2 of more
 constexpr double kNodeUs = 0.03;
 
-double FlopsPerUs(OpKind kind) {
-  switch (kind) {
-    case OpKind::kMatMul:
-      return kMatMulFlopsPerUs;
-    case OpKind::kSparseMatMul:
-    case OpKind::kSparseOuter:
-      return kSparseFlopsPerUs;
-    default:
-      return kOtherFlopsPerUs;
-  }
+double FlopsPerUs(const OpDef& def) {
+  if (def.Has(kDenseProduct)) return kMatMulFlopsPerUs;
+  return def.Has(kSparseProduct) ? kSparseFlopsPerUs : kOtherFlopsPerUs;
 }
 
 // Leaves are where they are wanted; a constant is everywhere.
@@ -45,21 +38,23 @@ bool Chooses(const Node& node) {
 constexpr size_t kBeam = 400;
 
 // The placements a value may have, as bits.
-constexpr int kForms = 4;
+constexpr int kWhole = 0, kSum = 1, kAxis0 = 2;
+constexpr int kSplitAxes = 2;  // values of a higher rank are split along these
+constexpr int kForms = kAxis0 + kSplitAxes;
 int FormOf(const Placement& p) {
   switch (p.kind) {
     case Placement::kReplicated:
-      return 0;
+      return kWhole;
     case Placement::kPartial:
-      return 1;
+      return kSum;
     case Placement::kSplit:
-      return 2 + p.axis;
+      CHECK(p.axis < kSplitAxes);
+      return kAxis0 + p.axis;
     case Placement::kModels:  // not searched for
       break;
   }
   CHECK(false);
 }
-constexpr int kWhole = 0, kSum = 1, kAxis0 = 2;
 
 // In which placements a value is there already, and after how many barriers.
 struct Held {
@@ -121,10 +116,9 @@ class Search {
       if (Finish(state)) done.push_back(std::move(state));
     }
     if (done.empty()) {
-      return absl::UnimplementedError(
-          absl::StrCat("dispatch single: ",
-                       stuck_ == nullptr ? "an output" : stuck_->def().name,
-                       " cannot be spread over ", workers_, " workers"));
+      return absl::UnimplementedError(absl::StrCat(
+          "dispatch single: ", stuck_ == nullptr ? "an output" : stuck_->op(),
+          " cannot be spread over ", workers_, " workers"));
     }
     best_ = *std::min_element(
         done.begin(), done.end(),
@@ -146,7 +140,7 @@ class Search {
       }
       if (!Chooses(*node)) continue;
       partition.strategies[node.get()] =
-          node->def().partition(*node)[chosen.back()];
+          node->def().rules.partition(*node)[chosen.back()];
       chosen.pop_back();
     }
     partition.us = best_.us;
@@ -164,7 +158,8 @@ class Search {
         for (State& s : next) s.held[Id(node->result())].Set(kWhole, 0);
       }
     } else {
-      const std::vector<Strategy> strategies = node->def().partition(*node);
+      const std::vector<Strategy> strategies =
+          node->def().rules.partition(*node);
       for (const State& state : beam_) {
         for (int c = 0; c < static_cast<int>(strategies.size()); ++c) {
           State after = state;
@@ -187,6 +182,7 @@ class Search {
     for (size_t i = 0; i < placements.size(); ++i) {
       const Placement& p = placements[i];
       if (p.kind != Placement::kSplit) continue;
+      if (p.axis >= kSplitAxes) return false;
       if (types[i]->dims[p.axis] < workers_) return false;
     }
     return true;
@@ -348,16 +344,11 @@ class Search {
   State best_;
 };
 
-bool IsGather(const Node& node) {
-  return node.kind == OpKind::kGatherRows ||
-         node.kind == OpKind::kGatherConvert ||
-         node.kind == OpKind::kGatherSparse;
-}
-
 // Rows of the batch: what the indices of the gathers count; 0: none.
 int64_t GatheredRows(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
-    if (IsGather(*node)) return node->operands.back().type().dims[0];
+    const std::optional<RowLookup> lookup = LookupOf(*node);
+    if (lookup) return node->operands[lookup->indices].type().dims[0];
   }
   return 0;
 }
@@ -392,7 +383,7 @@ int64_t TileRowsFor(int64_t rows, int64_t row_bytes,
 // The rows of the batch that a worker has in the largest part.
 int64_t WorkerRows(const Partition& partition, int64_t rows) {
   for (const auto& [node, strategy] : partition.strategies) {
-    if (IsGather(*node) && strategy.results[0] == Placement::Split(0)) {
+    if (LookupOf(*node) && strategy.results[0] == Placement::Split(0)) {
       return (rows + partition.workers - 1) / partition.workers;
     }
   }
@@ -401,13 +392,9 @@ int64_t WorkerRows(const Partition& partition, int64_t rows) {
 
 }  // namespace
 
-Range RangeOf(int64_t size, int workers, int worker) {
-  return {size * worker / workers, size * (worker + 1) / workers};
-}
-
 double NodeUs(const Node& node, double share) {
   const OpCost cost = CostOf(node);
-  return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.kind),
+  return kNodeUs + share * std::max(cost.flops / FlopsPerUs(node.def()),
                                     cost.bytes / kCacheBytesPerUs);
 }
 
@@ -460,7 +447,7 @@ std::string Partition::ToString() const {
   std::string text;
   const auto line = [&](Node& node, int r, const Placement& placement) {
     const TensorType part = PartOf(node.types[r], placement, workers, 0);
-    std::string op = node.def().Has(kLeaf) ? "" : node.def().name;
+    std::string op = node.def().Has(kLeaf) ? "" : node.op();
     absl::StrAppendFormat(
         &text, "%-12s %-16s %-16s %-12s %s\n", graph.NameOf(node.result(r)), op,
         node.types[r].ToString(), placement.ToString(),

@@ -14,12 +14,6 @@
 
 namespace onestep {
 
-// The half-open range of an axis of `size` that is worker w's.
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-Range RangeOf(int64_t size, int workers, int worker);
 // The type of what worker w holds of a value so placed.
 TensorType PartOf(TensorType type, const Placement& placement, int workers,
                   int worker);

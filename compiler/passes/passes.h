@@ -70,7 +70,7 @@ absl::StatusOr<bool> SparseUpdate(PassContext& context);
 // becomes
 //   %1:3 = sgns_window(%in, %out, %contexts, %mask, %outputs, %weights, %lr)
 //          {positives=1}
-// With labels it is hs_window. Where a mean %h = block_matmul(%mean, %x) stands
+// Where a mean %h = block_matmul(%mean, %x) stands
 // for %x, with a mask of 1, and %dx is spread, block_matmul(%spread, %dh)
 // {trans_a=true}, it is cbow_window.
 // Preconditions: products of one block; weights, and a mean, of one row; two

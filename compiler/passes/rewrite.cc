@@ -30,7 +30,7 @@ std::string SecondUse(const Graph& graph, Value value, const Node* user) {
   std::string by = "an output";
   for (const Node* other : graph.Users(value)) {
     if (other == user) continue;
-    by = other->def().name;
+    by = other->op();
     break;
   }
   return absl::StrCat("second use of ", graph.NameOf(value), " by ", by);
@@ -52,8 +52,7 @@ bool IsOnlyFor(PassContext& context, Value value, const Node* node) {
   const Graph& graph = context.graph;
   if (OnlyUser(graph, value) == node) return true;
   context.Refuse(absl::StrCat("fuse ", graph.NameOf(value), " into ",
-                              node->def().name, ": ",
-                              SecondUse(graph, value, node)));
+                              node->op(), ": ", SecondUse(graph, value, node)));
   return false;
 }
 
@@ -64,9 +63,9 @@ const Node* InPlaceWriter(const Graph& graph, Node* param) {
 }
 
 std::string WhyNotAdded(const Graph& graph, const Node* update) {
-  const std::string w = graph.NameOf(update->operands[0]);
+  const std::string w = graph.NameOf(UpdateOp(*update).w);
   if (update->kind != OpKind::kSgdUpdate) {
-    return absl::StrCat(update->def().name, " of ", w,
+    return absl::StrCat(update->op(), " of ", w,
                         " keeps a state that is not linear in lr");
   }
   if (HasWeightDecay(*update)) {
@@ -90,7 +89,7 @@ Node* AddFused(Graph& graph, const Node* position, Phase phase, OpKind kind,
   for (const auto& node : graph.nodes()) {
     if (!Contains(parts, node.get())) continue;
     if (node->fused_from.empty()) {
-      fused->fused_from.push_back(node->def().name);
+      fused->fused_from.push_back(node->op());
     } else {
       fused->fused_from.insert(fused->fused_from.end(),
                                node->fused_from.begin(),

@@ -14,37 +14,37 @@ Value Scaled(Graph& graph, const Node* node, Value x, float alpha) {
       ->result();
 }
 
+Value SimplerScale(Graph& graph, const Node* node) {
+  const Value x = node->operands[0];
+  const float alpha = node->as<ScaleAttrs>().alpha;
+  if (alpha == 1) return x;
+  if (x.node->kind != OpKind::kScale) return {};
+  const float product = alpha * x.node->as<ScaleAttrs>().alpha;
+  // Two factors may do what their product cannot hold.
+  if (!std::isnormal(product)) return {};
+  return Scaled(graph, node, x.node->operands[0], product);
+}
+
+// The operand that stays where the other is a constant `neutral`.
+Value OtherThan(const Node* node, float neutral) {
+  if (IsConstant(node->operands[1], neutral)) return node->operands[0];
+  if (IsConstant(node->operands[0], neutral)) return node->operands[1];
+  return {};
+}
+
 // What `node` is the same as, or no value.
 Value SimplerForm(Graph& graph, const Node* node) {
-  const auto operand = [node](int i) { return node->operands[i]; };
-  switch (node->kind) {
-    case OpKind::kScale: {
-      const float alpha = node->as<ScaleAttrs>().alpha;
-      if (alpha == 1) return operand(0);
-      const Node* const inner = operand(0).node;
-      if (inner->kind != OpKind::kScale) return {};
-      const float product = alpha * inner->as<ScaleAttrs>().alpha;
-      // Two factors may do what their product cannot hold.
-      if (!std::isnormal(product)) return {};
-      return Scaled(graph, node, inner->operands[0], product);
-    }
-    case OpKind::kMulScalar:
-      if (!IsConstant(operand(1), 1)) return {};
-      return Scaled(graph, node, operand(0), node->as<ScaleAttrs>().alpha);
-    case OpKind::kAdd:
-      if (IsConstant(operand(1), 0)) return operand(0);
-      if (IsConstant(operand(0), 0)) return operand(1);
-      return {};
-    case OpKind::kMul:
-      if (IsConstant(operand(1), 1)) return operand(0);
-      if (IsConstant(operand(0), 1)) return operand(1);
-      return {};
-    case OpKind::kCast:
-      if (operand(0).type() == node->types[0]) return operand(0);
-      return {};
-    default:
-      return {};
+  if (node->kind == OpKind::kScale) return SimplerScale(graph, node);
+  if (node->kind == OpKind::kAdd) return OtherThan(node, 0);
+  if (node->kind == OpKind::kMul) return OtherThan(node, 1);
+  if (node->kind == OpKind::kMulScalar && IsConstant(node->operands[1], 1)) {
+    return Scaled(graph, node, node->operands[0], node->as<ScaleAttrs>().alpha);
   }
+  if (node->kind == OpKind::kCast &&
+      node->operands[0].type() == node->types[0]) {
+    return node->operands[0];
+  }
+  return {};
 }
 
 bool SimplifyNode(PassContext& context, Node* node) {

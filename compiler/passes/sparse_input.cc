@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/op_rules.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
@@ -28,11 +27,11 @@ std::string WhyDense(const Graph& graph, Value x) {
   }
   for (Node* user : graph.Users(x)) {
     const std::string reads =
-        absl::StrCat(graph.NameOf(user->result()), " = ", user->def().name,
-                     " reads ", graph.NameOf(x));
+        absl::StrCat(graph.NameOf(user->result()), " = ", user->op(), " reads ",
+                     graph.NameOf(x));
     if (user->kind != OpKind::kMatMul) return reads;
     if (std::count(user->operands.begin(), user->operands.end(), x) != 1 ||
-        user->operands[0] != x) {
+        MatMulOp(*user).a != x) {
       return absl::StrCat(reads, " as its second factor");
     }
     const auto& attrs = user->as<MatMulAttrs>();
@@ -44,16 +43,15 @@ std::string WhyDense(const Graph& graph, Value x) {
 }
 
 void MakeSparse(Graph& graph, Node* matmul, Value x) {
-  const MatMulAttrs attrs = matmul->as<MatMulAttrs>();
-  std::vector<Value> operands = matmul->operands;
-  const int64_t features = operands[0].type().dims[1];
-  operands[0] = x;
-  if (IsForward(attrs)) {
-    FuseChain(graph, OpKind::kSparseMatMul, std::move(operands),
-              SparseMatMulAttrs{attrs.bias, attrs.activation}, {matmul});
+  MatMulOp op(*matmul);
+  const int64_t features = op.a.type().dims[1];
+  op.a = x;
+  if (IsForward(op.attrs)) {
+    FuseChain(graph, OpKind::kSparseMatMul, op.Operands(),
+              SparseMatMulAttrs{op.attrs.bias, op.attrs.activation}, {matmul});
   } else {
-    FuseChain(graph, OpKind::kSparseOuter, std::move(operands),
-              SparseOuterAttrs{features, attrs.accumulate}, {matmul});
+    FuseChain(graph, OpKind::kSparseOuter, op.Operands(),
+              SparseOuterAttrs{features, op.attrs.accumulate}, {matmul});
   }
 }
 
@@ -92,9 +90,9 @@ void SayWhichUpdatesAreDense(PassContext& context) {
     if (node->kind != OpKind::kSparseOuter) continue;
     for (Node* user : context.graph.Users(node->result())) {
       if (!user->def().Has(kUpdate)) continue;
-      context.Refuse(
-          absl::StrCat("skip zeros in the update: ", user->def().name,
-                       " reads all of ", context.graph.NameOf(node->result())));
+      context.Refuse(absl::StrCat("skip zeros in the update: ", user->op(),
+                                  " reads all of ",
+                                  context.graph.NameOf(node->result())));
     }
   }
 }

@@ -14,11 +14,11 @@ namespace {
 std::string WhyNotIntoParam(const Graph& graph, Node* scatter, Node* add,
                             Node* param) {
   const Value w = param->result(), dw = scatter->result();
-  if (!IsConstant(scatter->operands[0], 0)) {
+  if (!IsConstant(ScatterAddOp(*scatter).table, 0)) {
     return absl::StrCat(graph.NameOf(dw), " adds to what is not 0");
   }
   if (OnlyUser(graph, dw) != add) return SecondUse(graph, dw, add);
-  if (scatter->operands[2] == w) {
+  if (ScatterAddOp(*scatter).rows == w) {
     return absl::StrCat(graph.NameOf(dw), " reads ", graph.NameOf(w),
                         " itself");
   }
@@ -41,7 +41,7 @@ bool ScatterIntoParam(PassContext& context, Node* add) {
     return !why.empty();
   };
   if (add->def().Has(kUpdate)) {
-    if (add->operands[1].node->kind == OpKind::kScatterAdd) {
+    if (UpdateOp(*add).dw.node->kind == OpKind::kScatterAdd) {
       refuse(WhyNotAdded(graph, add));
     }
     return false;
@@ -55,11 +55,10 @@ bool ScatterIntoParam(PassContext& context, Node* add) {
       refuse(WhyNotIntoParam(graph, scatter, add, w))) {
     return false;
   }
-  Node* const zero = scatter->operands[0].node;
-  FuseChain(graph, OpKind::kScatterAdd,
-            {w->result(), scatter->operands[1], scatter->operands[2]},
+  const ScatterAddOp op(*scatter);
+  FuseChain(graph, OpKind::kScatterAdd, {w->result(), op.indices, op.rows},
             NoAttrs{}, {scatter, add});
-  if (graph.CountUses(zero->result()) == 0) graph.Erase(zero);
+  if (graph.CountUses(op.table) == 0) graph.Erase(op.table.node);
   return true;
 }
 

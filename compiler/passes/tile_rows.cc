@@ -23,29 +23,10 @@ enum class Part : uint8_t {
   kSum,    // each tile adds to it
 };
 
-// The operand of a gather that names rows; -1: none.
-int IndexOperand(const Node& node) {
-  switch (node.kind) {
-    case OpKind::kGatherRows:
-    case OpKind::kGatherConvert:
-    case OpKind::kGatherSparse:
-      return 1;
-    case OpKind::kLossGrad:
-      return node.as<LossGradAttrs>().gather ? 2 : -1;
-    default:
-      return -1;
-  }
-}
-
 // Whether an op of these attributes can add to an operand, and now does.
 bool SetAccumulate(Attrs& attrs) {
-  if (auto* matmul = std::get_if<MatMulAttrs>(&attrs)) {
-    return matmul->accumulate = true;
-  }
-  if (auto* outer = std::get_if<SparseOuterAttrs>(&attrs)) {
-    return outer->accumulate = true;
-  }
-  return false;
+  bool* const accumulate = AccumulateOf(attrs);
+  return accumulate != nullptr && (*accumulate = true);
 }
 
 class Tiler {
@@ -55,9 +36,9 @@ class Tiler {
 
   absl::Status Analyse() {
     for (const auto& node : graph_.nodes()) {
-      const int k = IndexOperand(*node);
-      if (k < 0) continue;
-      const Value index = node->operands[k];
+      const std::optional<RowLookup> lookup = LookupOf(*node);
+      if (!lookup) continue;
+      const Value index = node->operands[lookup->indices];
       part_[KeyOf(index)] = Part::kIndex;
       rows_ = index.type().dims[0];
     }
@@ -109,15 +90,14 @@ class Tiler {
       late |= part == Part::kSum || late_[v.node];
     }
     // Only a gather looks its index up row by row.
-    const int k = IndexOperand(node);
-    rows |= k >= 0;
+    rows |= LookupOf(node).has_value();
     if (!rows) {
       late_[&node] = late;
       return absl::OkStatus();
     }
     const auto fail = [&] {
       return absl::UnimplementedError(
-          absl::StrCat("tile-rows: ", node.def().name, " ",
+          absl::StrCat("tile-rows: ", node.op(), " ",
                        graph_.NameOf(node.result()), " needs all rows"));
     };
     if (late) return fail();
@@ -129,7 +109,7 @@ class Tiler {
       part_[{&node, 0}] = Part::kRows;
       return absl::OkStatus();
     }
-    for (const Strategy& strategy : node.def().partition(node)) {
+    for (const Strategy& strategy : node.def().rules.partition(node)) {
       if (!Takes(node, strategy)) continue;
       for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
         part_[{&node, r}] = strategy.results[r] == Placement::Split(0)

@@ -36,28 +36,15 @@ void SplitAddition(Graph& graph, Node* node, int index, Attrs attrs) {
 
 // The attributes of the same op without its update, and the result that was
 // the new value; -1: there was none.
-int TakeUpdateOut(Attrs& attrs) {
-  const auto clear = [](bool& accumulate) {
-    return std::exchange(accumulate, false) ? 0 : -1;
-  };
-  const auto lower = [](BiasGrad& bias, int result) {
-    if (bias != BiasGrad::kUpdate) return -1;
-    bias = BiasGrad::kGrad;
-    return result;
-  };
-  if (auto* matmul = std::get_if<MatMulAttrs>(&attrs)) {
-    return clear(matmul->accumulate);
+int TakeUpdateOut(Node& node, Attrs& attrs) {
+  attrs = node.attrs;
+  if (bool* const accumulate = AccumulateOf(attrs)) {
+    return std::exchange(*accumulate, false) ? 0 : -1;
   }
-  if (auto* outer = std::get_if<SparseOuterAttrs>(&attrs)) {
-    return clear(outer->accumulate);
-  }
-  if (auto* loss = std::get_if<LossGradAttrs>(&attrs)) {
-    return lower(loss->bias, 3);
-  }
-  if (auto* activation = std::get_if<ActivationGradAttrs>(&attrs)) {
-    return lower(activation->bias, 1);
-  }
-  return -1;
+  BiasGrad* const bias = BiasGradOf(attrs);
+  if (bias == nullptr || *bias != BiasGrad::kUpdate) return -1;
+  *bias = BiasGrad::kGrad;
+  return BiasGradResult(node).index;
 }
 
 }  // namespace
@@ -65,19 +52,17 @@ int TakeUpdateOut(Attrs& attrs) {
 void UnfuseEpilogues(Graph& graph) {
   for (Node* const node : NodesOf(graph)) {
     if (node->kind != OpKind::kMatMul) continue;
-    MatMulAttrs attrs = node->as<MatMulAttrs>();
-    if (attrs.accumulate || !attrs.has_epilogue()) continue;
+    const MatMulOp op(*node);
+    if (op.attrs.accumulate || !op.attrs.has_epilogue()) continue;
     graph.set_insertion_point(node);
     graph.set_phase(node->phase);
-    const Activation activation = attrs.activation;
-    const bool bias = attrs.bias;
+    MatMulAttrs attrs = op.attrs;
     attrs.activation = Activation::kNone;
     attrs.bias = false;
-    Value y = graph.Add(OpKind::kMatMul, {node->operands[0], node->operands[1]},
-                        attrs);
-    if (bias) y = graph.Add(OpKind::kAddBias, {y, node->operands[2]});
-    if (activation != Activation::kNone) {
-      y = graph.Add(ActivationOp(activation), {y});
+    Value y = graph.Add(OpKind::kMatMul, {op.a, op.b}, attrs);
+    if (op.bias) y = graph.Add(OpKind::kAddBias, {y, op.bias});
+    if (op.attrs.activation != Activation::kNone) {
+      y = AddActivation(graph, op.attrs.activation, y);
     }
     graph.set_insertion_point(nullptr);
     graph.ReplaceUses(node->result(), y);
@@ -87,8 +72,8 @@ void UnfuseEpilogues(Graph& graph) {
 
 void UnfuseUpdates(Graph& graph) {
   for (Node* const node : NodesOf(graph)) {
-    Attrs attrs = node->attrs;
-    const int sum = TakeUpdateOut(attrs);
+    Attrs attrs;
+    const int sum = TakeUpdateOut(*node, attrs);
     if (sum >= 0) SplitAddition(graph, node, sum, std::move(attrs));
   }
 }

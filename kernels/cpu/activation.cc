@@ -45,53 +45,74 @@ HWY_INLINE V Tanh(V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, bounded));
 }
 
-template <Act kAct>
-HWY_INLINE V Forward(V x) {
-  if constexpr (kAct == Act::kRelu) return Relu(x);
-  if constexpr (kAct == Act::kTanh) return Tanh(x);
-  if constexpr (kAct == Act::kSigmoid) return Sigmoid(x);
-  if constexpr (kAct == Act::kGelu) return hn::Mul(x, NormalAt(x).cdf);
-  if constexpr (kAct == Act::kNone) return x;
+// Each activation specialises both: y = f(x), and dx of the saved value, y or
+// x, and dy.
+template <Activation kAct>
+HWY_INLINE V Forward(V x);
+template <Activation kAct>
+HWY_INLINE V Backward(V saved, V dy);
+
+template <>
+HWY_INLINE V Forward<Activation::kNone>(V x) {
+  return x;
+}
+template <>
+HWY_INLINE V Backward<Activation::kNone>(V /*y*/, V dy) {
+  return dy;
 }
 
-template <Act kAct>
-HWY_INLINE V Backward(V y, V dy) {
-  const D d;
-  const V one = hn::Set(d, 1.0f);
-  if constexpr (kAct == Act::kNone) return dy;
-  if constexpr (kAct == Act::kRelu) {
-    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
-  }
-  if constexpr (kAct == Act::kTanh) {
-    return hn::Mul(dy, hn::NegMulAdd(y, y, one));
-  }
-  if constexpr (kAct == Act::kSigmoid) {
-    return hn::Mul(dy, hn::Mul(y, hn::Sub(one, y)));
-  }
-  if constexpr (kAct == Act::kGelu) {
-    const Normal normal = NormalAt(y);
-    return hn::Mul(dy, hn::MulAdd(y, normal.pdf, normal.cdf));
-  }
+template <>
+HWY_INLINE V Forward<Activation::kRelu>(V x) {
+  return Relu(x);
+}
+template <>
+HWY_INLINE V Backward<Activation::kRelu>(V y, V dy) {
+  return hn::IfThenElseZero(hn::Gt(y, hn::Zero(D())), dy);
+}
+
+template <>
+HWY_INLINE V Forward<Activation::kTanh>(V x) {
+  return Tanh(x);
+}
+template <>
+HWY_INLINE V Backward<Activation::kTanh>(V y, V dy) {
+  return hn::Mul(dy, hn::NegMulAdd(y, y, hn::Set(D(), 1.0f)));
+}
+
+template <>
+HWY_INLINE V Forward<Activation::kSigmoid>(V x) {
+  return Sigmoid(x);
+}
+template <>
+HWY_INLINE V Backward<Activation::kSigmoid>(V y, V dy) {
+  return hn::Mul(dy, hn::Mul(y, hn::Sub(hn::Set(D(), 1.0f), y)));
+}
+
+template <>
+HWY_INLINE V Forward<Activation::kGelu>(V x) {
+  return hn::Mul(x, NormalAt(x).cdf);
+}
+template <>
+HWY_INLINE V Backward<Activation::kGelu>(V x, V dy) {
+  const Normal normal = NormalAt(x);
+  return hn::Mul(dy, hn::MulAdd(x, normal.pdf, normal.cdf));
 }
 
 // Calls f with the activation as a compile-time constant.
 template <class F>
-HWY_INLINE void WithAct(Act act, F f) {
+HWY_INLINE void WithAct(Activation act, F f) {
   switch (act) {
-    case Act::kNone:
-      return f(std::integral_constant<Act, Act::kNone>());
-    case Act::kRelu:
-      return f(std::integral_constant<Act, Act::kRelu>());
-    case Act::kTanh:
-      return f(std::integral_constant<Act, Act::kTanh>());
-    case Act::kSigmoid:
-      return f(std::integral_constant<Act, Act::kSigmoid>());
-    case Act::kGelu:
-      return f(std::integral_constant<Act, Act::kGelu>());
+    case Activation::kNone:
+      return f(std::integral_constant<Activation, Activation::kNone>());
+#define ACTIVATION(Kind, ...) \
+  case Activation::k##Kind:   \
+    return f(std::integral_constant<Activation, Activation::k##Kind>());
+#include "kernels/activations.def"
+#undef ACTIVATION
   }
 }
 
-void ActivationForward(Act act, const float* x, float* y, int64_t n) {
+void ActivationForward(Activation act, const float* x, float* y, int64_t n) {
   WithAct(act, [=](auto kind) HWY_ATTR {
     ForVectors(n, [=](int64_t i, auto lanes) HWY_ATTR {
       lanes.Store(Forward<kind.value>(lanes.Load(x + i)), y + i);
@@ -99,8 +120,8 @@ void ActivationForward(Act act, const float* x, float* y, int64_t n) {
   });
 }
 
-void ActivationBackward(Act act, const float* y, const float* dy, float* dx,
-                        int64_t n) {
+void ActivationBackward(Activation act, const float* y, const float* dy,
+                        float* dx, int64_t n) {
   WithAct(act, [=](auto kind) HWY_ATTR {
     ForVectors(n, [=](int64_t i, auto lanes) HWY_ATTR {
       const V grad =
@@ -118,7 +139,7 @@ struct GradBiasArgs {
 };
 
 // kVecs vectors of columns from `col`, their sums in registers.
-template <Act kAct, int kVecs, class Lanes>
+template <Activation kAct, int kVecs, class Lanes>
 HWY_INLINE void GradBiasColumns(const GradBiasArgs& args, int64_t col,
                                 Lanes lanes) {
   V sum[kVecs];
@@ -143,12 +164,12 @@ HWY_INLINE void GradBiasColumns(const GradBiasArgs& args, int64_t col,
   }
 }
 
-void ActivationGradBias(Act act, const float* y, const float* dy, float* dx,
-                        float* db, bool accumulate, int64_t rows, int64_t cols,
-                        int64_t col_begin, int64_t col_end) {
+void ActivationGradBias(Activation act, const float* y, const float* dy,
+                        float* dx, float* db, bool accumulate, int64_t rows,
+                        int64_t cols, int64_t col_begin, int64_t col_end) {
   const GradBiasArgs args = {y, dy, dx, db, accumulate, rows, cols};
   WithAct(act, [&](auto kind) HWY_ATTR {
-    constexpr Act kAct = kind.value;
+    constexpr Activation kAct = kind.value;
     int64_t c = col_begin;
     for (; c + 4 * kLanes <= col_end; c += 4 * kLanes) {
       GradBiasColumns<kAct, 4>(args, c, Full());
@@ -170,18 +191,18 @@ HWY_EXPORT(ActivationForward);
 HWY_EXPORT(ActivationBackward);
 HWY_EXPORT(ActivationGradBias);
 
-void ActivationForward(Act act, const float* x, float* y, int64_t n) {
+void ActivationForward(Activation act, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ActivationForward)(act, x, y, n);
 }
 
-void ActivationBackward(Act act, const float* y, const float* dy, float* dx,
-                        int64_t n) {
+void ActivationBackward(Activation act, const float* y, const float* dy,
+                        float* dx, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ActivationBackward)(act, y, dy, dx, n);
 }
 
-void ActivationGradBias(Act act, const float* y, const float* dy, float* dx,
-                        float* db, bool accumulate, int64_t rows, int64_t cols,
-                        int64_t col_begin, int64_t col_end) {
+void ActivationGradBias(Activation act, const float* y, const float* dy,
+                        float* dx, float* db, bool accumulate, int64_t rows,
+                        int64_t cols, int64_t col_begin, int64_t col_end) {
   HWY_DYNAMIC_DISPATCH(ActivationGradBias)
   (act, y, dy, dx, db, accumulate, rows, cols, col_begin, col_end);
 }

@@ -4,26 +4,25 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
+
 namespace onestep::cpu {
 
-enum class Act : uint8_t { kNone, kRelu, kTanh, kSigmoid, kGelu };
+// y[i] = act(x[i]); y may be x. NaN gives NaN, for relu too.
+void ActivationForward(Activation act, const float* x, float* y, int64_t n);
 
-// y[i] = act(x[i]); y may be x. Gelu is x (1 + erf(x / sqrt 2)) / 2. NaN gives
-// NaN, for relu too.
-void ActivationForward(Act act, const float* x, float* y, int64_t n);
-
-// dx[i] = dy[i] act'; `y` is the activation's result, for gelu its operand.
-// dx may be y or dy.
-void ActivationBackward(Act act, const float* y, const float* dy, float* dx,
-                        int64_t n);
+// dx[i] = dy[i] act'; `y` is the activation's result or, where the gradient
+// reads that, its operand. dx may be y or dy.
+void ActivationBackward(Activation act, const float* y, const float* dy,
+                        float* dx, int64_t n);
 
 // Backward over columns [col_begin, col_end) of [rows, cols], with the column
 // sums of dx. db f32[cols] may be null: no sums; `accumulate`: db += sums.
 // One pass; sums run over rows in order, so that any split of the columns
 // gives the same bits.
-void ActivationGradBias(Act act, const float* y, const float* dy, float* dx,
-                        float* db, bool accumulate, int64_t rows, int64_t cols,
-                        int64_t col_begin, int64_t col_end);
+void ActivationGradBias(Activation act, const float* y, const float* dy,
+                        float* dx, float* db, bool accumulate, int64_t rows,
+                        int64_t cols, int64_t col_begin, int64_t col_end);
 
 }  // namespace onestep::cpu
 

@@ -193,14 +193,16 @@ HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
                          .k = k,
                          .bias = done ? args.bias : nullptr,
                          .add = args.accumulate || p > 0,
-                         .relu = done && args.act == Act::kRelu,
+                         .relu = done && args.act == Activation::kRelu,
                          .last = 0};
     const Walk walk = WalkOf<kAcross>(end - begin, k);
     for (int64_t i = begin; i < end; i += walk.rows) {
       const int64_t stop = std::min(end, i + walk.rows);
       Columns<kAcross>(args, args.a + p * args.a_col, panel, walk.vecs, i,
                        stop);
-      if (!done || args.act == Act::kNone || args.act == Act::kRelu) continue;
+      if (!done || args.act == Activation::kNone ||
+          args.act == Activation::kRelu)
+        continue;
       // The other activations need too many registers to be part of a tile.
       for (int64_t r = i; r < stop; ++r) {
         float* y = args.c + r * args.ldc;

@@ -21,8 +21,8 @@ struct MatMulArgs {
   int64_t m, n, k;
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
-  Act act = Act::kNone;             // REQUIRES: kNone with accumulate
-  RowPrefetch* prefetch = nullptr;  // prefetched during the loop; or null
+  Activation act = Activation::kNone;  // REQUIRES: kNone with accumulate
+  RowPrefetch* prefetch = nullptr;     // prefetched during the loop; or null
 };
 
 // The number of products that are summed in registers before the sum is added

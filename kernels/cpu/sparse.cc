@@ -404,10 +404,10 @@ void SparseMatMul(const SparseMatMulArgs& args, int64_t row_begin,
       AddProduct(args.x + group * width, values, args.w + c, args.ldw, args.k,
                  y + c, args.ldy, columns, args.prefetch);
     });
-    if (args.act == Act::kNone) continue;
+    if (args.act == Activation::kNone) continue;
     for (int64_t r = 0; r < rows; ++r) {
       float* to = y + r * args.ldy;
-      if (args.act == Act::kRelu) {
+      if (args.act == Activation::kRelu) {
         ForVectors(args.n, [&](int64_t i, auto lanes) {
           lanes.Store(Relu(lanes.Load(to + i)), to + i);
         });

@@ -45,7 +45,7 @@ struct SparseMatMulArgs {
   int64_t ldy;
   int64_t n, k;
   const float* bias = nullptr;  // [n] or null
-  Act act = Act::kNone;
+  Activation act = Activation::kNone;
   RowPrefetch* prefetch = nullptr;  // prefetched during the loop; or null
 };
 

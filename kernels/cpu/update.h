@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates over n contiguous values; the formulas are in
-// compiler/ir/ops.def. A result may lie on its old value.
+// Optimizer updates over contiguous values; the formulas are in
+// kernels/update_rules.inc.
 #ifndef ONESTEP_KERNELS_CPU_UPDATE_H_
 #define ONESTEP_KERNELS_CPU_UPDATE_H_
 
 #include <cstdint>
 
+#include "kernels/update.h"
+
 namespace onestep::cpu {
 
-void SgdUpdate(const float* w, const float* dw, float lr, float weight_decay,
-               float* w_out, int64_t n);
-
-struct Momentum {
-  float lr, momentum, weight_decay;
-  bool nesterov;
+// The tensors of an update, as many states as the rule has. A result may lie on
+// its old value.
+struct UpdateArrays {
+  const float *w, *dw;
+  const float* state[kMaxUpdateStates];
+  float* w_out;
+  float* state_out[kMaxUpdateStates];
 };
-void MomentumUpdate(const float* w, const float* dw, const float* v,
-                    const Momentum& options, float* w_out, float* v_out,
-                    int64_t n);
 
-// Adam's per-step scalars are derived once by the kernel from `step` (>= 1),
-// in float64: 1 - beta^step.
-struct Adam {
-  float lr, step, beta1, beta2, epsilon, weight_decay;
-  bool decoupled;
+struct Hyper {
+  float value = 0;
+  const float* at = nullptr;  // f32[models]; null: the value
 };
-void AdamUpdate(const float* w, const float* dw, const float* m, const float* v,
-                const Adam& options, float* w_out, float* m_out, float* v_out,
-                int64_t n);
+
+// The scalars of an update, of one model or of many.
+struct UpdateHypers {
+  const float* lr;    // f32[models]
+  const float* step;  // counts from 1; null where the rule does not read it
+  Hyper hyper[kMaxUpdateHypers];  // in the order of the rule
+  bool flag = false;
+};
+
+// Elements [begin, end) of one model.
+void Update(UpdateRule rule, const UpdateArrays& arrays,
+            const UpdateHypers& hypers, int64_t begin, int64_t end);
 
 }  // namespace onestep::cpu
 

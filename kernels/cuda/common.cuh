@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel families share: how threads are laid over elements and over
-// rows, sums in a fixed order, activations. A kernel has the name of its
+// rows, and sums in a fixed order. A kernel has the name of its
 // launcher, of which it is an overload that takes one struct. The .cuh of a
 // family is included by its .cu only.
 #ifndef ONESTEP_KERNELS_CUDA_COMMON_CUH_
@@ -64,13 +64,10 @@ inline bool ByFours(int64_t n,
 // ---- models ----------------------------------------------------------------
 // The operand of this block's model.
 template <typename T>
-ONESTEP_DEVICE T* Own(const PerModel<T>& x) {
+ONESTEP_DEVICE T* OfModel(const PerModel<T>& x) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
   return reinterpret_cast<T*>(reinterpret_cast<Byte*>(x.first) +
                               dev::BlockIndex().z * x.stride_bytes);
-}
-ONESTEP_DEVICE float Own(const Hyper& x) {
-  return x.at.first != nullptr ? *Own(x.at) : x.value;
 }
 
 // ---- elements --------------------------------------------------------------
@@ -109,7 +106,8 @@ ONESTEP_DEVICE void MapGroup(float* y, F f, const dev::Vec<X, kWidth>&... x) {
 template <int kWidth, class F, typename... X>
 ONESTEP_DEVICE void Map(const Out& y, int64_t n, F f, const PerModel<X>&... x) {
   const int64_t i = FirstElement<kWidth>();
-  if (i < n) MapGroup<kWidth>(Own(y) + i, f, Load<kWidth>(Own(x) + i)...);
+  if (i < n)
+    MapGroup<kWidth>(OfModel(y) + i, f, Load<kWidth>(OfModel(x) + i)...);
 }
 
 // ---- rows of pieces --------------------------------------------------------
@@ -280,13 +278,13 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
                                 LoadF load, Use use, Done done) {
   const int64_t cols = sums.cols;
   const bool alone = sums.parts.count == 1;
-  float* const partial = Own(sums.partial);
+  float* const partial = OfModel(sums.partial);
   SumColumns(rows, begin, end, log2_lanes, shared, load, use,
              [&](int64_t col, float sum) {
                if (alone) return done(col, sum);
                partial[part * cols + col] = sum;
              });
-  if (alone || !LastToArrive(Own(sums.counters) + across,
+  if (alone || !LastToArrive(OfModel(sums.counters) + across,
                              static_cast<uint32_t>(sums.parts.count),
                              reinterpret_cast<uint32_t*>(shared))) {
     return;
@@ -297,46 +295,6 @@ ONESTEP_DEVICE void SumAllParts(const PartSums& sums, int64_t across,
         return dev::LoadL2(partial + p * cols + col);
       },
       [](int64_t, int64_t, float x) { return x; }, done);
-}
-
-// ---- activations -----------------------------------------------------------
-ONESTEP_DEVICE float NormalCdf(float x) {
-  return 0.5f + 0.5f * dev::Erf(x * 0.70710678f);
-}
-
-ONESTEP_DEVICE float Forward(Act act, float x) {
-  switch (act) {
-    case Act::kNone:
-      return x;
-    case Act::kRelu:  // a NaN stays one
-      return x < 0 ? 0 : x;
-    case Act::kTanh:
-      return dev::Tanh(x);
-    case Act::kSigmoid:
-      return 1 / (1 + dev::Exp(-x));
-    case Act::kGelu:
-      return x * NormalCdf(x);
-  }
-  return x;
-}
-
-// y is the activation's result, for gelu its operand.
-ONESTEP_DEVICE float Backward(Act act, float y, float dy) {
-  switch (act) {
-    case Act::kNone:
-      return dy;
-    case Act::kRelu:
-      return y > 0 ? dy : 0;
-    case Act::kTanh:
-      return dy * (1 - y * y);
-    case Act::kSigmoid:
-      return dy * y * (1 - y);
-    case Act::kGelu: {
-      const float pdf = 0.39894228f * dev::Exp(-0.5f * y * y);
-      return dy * dev::Fma(y, pdf, NormalCdf(y));
-    }
-  }
-  return dy;
 }
 
 }  // namespace onestep::cuda

@@ -25,8 +25,8 @@
 
 #include "kernels/launch.h"
 
-// What each of the two headers below defines; ONESTEP_LAUNCH, SyncGrid, Vec and
-// LoadVec are the same for both and follow them:
+// What each of the two headers below defines; ONESTEP_LAUNCH, Vec and LoadVec
+// are the same for both and follow them:
 //
 //   ONESTEP_KERNEL(max_threads)    marks a kernel: __global__, launch bounds;
 //       (max_threads, 1): registers for one block a multiprocessor
@@ -69,14 +69,9 @@
 //                 Barrier* barrier);
 //
 //   // Global memory shared by running blocks, or with the host (pinned).
-//   uint32_t LoadAcquire(const uint32_t*);           // device scope
-//   void AddRelease(uint32_t*, uint32_t);            // device scope
-//   uint32_t AddAcqRel(uint32_t*, uint32_t);         // gives the old value
+//   uint32_t AddAcqRel(uint32_t*, uint32_t);  // device scope; the old value
 //   uint32_t LoadSystem(const uint32_t*);            // relaxed, host-visible
 //   void StoreSystem(uint32_t*, uint32_t);           // release, host-visible
-//   void SyncGrid(uint32_t* counter, uint32_t phase);  // cooperative launches:
-//                            // *counter is 0 before, the phases are 0, 1, ...
-//   void RequireCooperative();           // for SyncGrid
 //
 //   uint64_t Nanoseconds();              // %globaltimer
 //   [[noreturn]] void Trap();
@@ -84,7 +79,6 @@
 //   // A launch that may start before its prerequisites are done
 //   (Launch.waits). void WaitForPrerequisites();         // griddepcontrol.wait
 //   void TriggerDependents();            // griddepcontrol.launch_dependents
-//   void SetConditional(uint64_t handle, uint32_t value);  // of a WHILE node
 //
 //   // d[16,8] += a[16,16] b[16,8], bf16 products, f32 sums, one warp: the
 //   // fragments of mma.sync.m16n8k16 (PTX ISA): with g = lane / 4, t = lane %
@@ -136,20 +130,6 @@ struct alignas(sizeof(T) * N) Vec {
 template <int N, typename T>
 ONESTEP_DEVICE Vec<T, N> LoadVec(const T* p) {
   return LoadReadOnly(reinterpret_cast<const Vec<T, N>*>(p));
-}
-
-ONESTEP_DEVICE void SyncGrid(uint32_t* counter, uint32_t phase) {
-  RequireCooperative();
-  SyncBlock();
-  const Dim thread = ThreadIndex();
-  if (thread.x == 0 && thread.y == 0 && thread.z == 0) {
-    const Dim grid = GridDim();
-    const uint32_t blocks = grid.x * grid.y * grid.z;
-    AddAcqRel(counter, 1);
-    while (LoadAcquire(counter) < (phase + 1) * blocks) {
-    }
-  }
-  SyncBlock();
 }
 
 // ---- on the host -----------------------------------------------------------

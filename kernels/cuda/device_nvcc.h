@@ -183,20 +183,6 @@ ONESTEP_DEVICE void TriggerDependents() {}
 #endif
 
 // ---- memory that running blocks or the host share --------------------------
-ONESTEP_DEVICE uint32_t LoadAcquire(const uint32_t* p) {
-  uint32_t v;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-               : "=r"(v)
-               : "l"(__cvta_generic_to_global(p))
-               : "memory");
-  return v;
-}
-ONESTEP_DEVICE void AddRelease(uint32_t* p, uint32_t v) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(
-                   __cvta_generic_to_global(p)),
-               "r"(v)
-               : "memory");
-}
 ONESTEP_DEVICE uint32_t AddAcqRel(uint32_t* p, uint32_t v) {
   uint32_t old;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
@@ -218,11 +204,6 @@ ONESTEP_DEVICE void StoreSystem(uint32_t* p, uint32_t v) {
       "st.release.sys.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)),
       "r"(v)
       : "memory");
-}
-ONESTEP_DEVICE void RequireCooperative() {}
-
-ONESTEP_DEVICE void SetConditional(uint64_t handle, uint32_t value) {
-  cudaGraphSetConditional(handle, value);
 }
 
 // ---- arithmetic ------------------------------------------------------------

@@ -75,7 +75,7 @@ Launch BroadcastRows(In x, Out y, int64_t rows, int64_t cols) {
                   args.layout);
 }
 
-Launch Activate(Act act, In x, Out y, int64_t n) {
+Launch Activate(Activation act, In x, Out y, int64_t n) {
   const ActivateArgs args = {act, x, nullptr, y, n};
   if (ByFours(n, {x, y})) {
     return OverElements(ONESTEP_LAUNCH(Activate<4>, args), n, 4);
@@ -83,7 +83,7 @@ Launch Activate(Act act, In x, Out y, int64_t n) {
   return OverElements(ONESTEP_LAUNCH(Activate<1>, args), n, 1);
 }
 
-Launch ActivateGrad(Act act, In y, In dy, Out dx, int64_t n) {
+Launch ActivateGrad(Activation act, In y, In dy, Out dx, int64_t n) {
   const ActivateArgs args = {act, y, dy, dx, n};
   if (ByFours(n, {y, dy, dx})) {
     return OverElements(ONESTEP_LAUNCH(ActivateGrad<4>, args), n, 4);
@@ -92,15 +92,20 @@ Launch ActivateGrad(Act act, In y, In dy, Out dx, int64_t n) {
 }
 
 Launch ReduceRows(In x, Out y, int64_t rows, int64_t cols, void* workspace) {
-  const ColumnSumArgs args = {
-      Act::kNone, nullptr,         x,
-      nullptr,    nullptr,         y,
-      rows,       Log2Lanes(cols), ColumnSums(rows, cols, workspace)};
+  const ColumnSumArgs args = {Activation::kNone,
+                              nullptr,
+                              x,
+                              nullptr,
+                              nullptr,
+                              y,
+                              rows,
+                              Log2Lanes(cols),
+                              ColumnSums(rows, cols, workspace)};
   return OverTiles(ONESTEP_LAUNCH(ReduceRows, args), args);
 }
 
-Launch ActivationGrad(Act act, In y, In dy, In b, Out dx, Out db, int64_t rows,
-                      int64_t cols, void* workspace) {
+Launch ActivationGrad(Activation act, In y, In dy, In b, Out dx, Out db,
+                      int64_t rows, int64_t cols, void* workspace) {
   if (db.first == nullptr) return ActivateGrad(act, y, dy, dx, rows * cols);
   const ColumnSumArgs args = {act,
                               y,

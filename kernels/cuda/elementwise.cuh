@@ -6,6 +6,7 @@
 #ifndef ONESTEP_KERNELS_CUDA_ELEMENTWISE_CUH_
 #define ONESTEP_KERNELS_CUDA_ELEMENTWISE_CUH_
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
 
 namespace onestep::cuda {
@@ -31,7 +32,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void MulScalar(ScaleArgs args) {
   Begin();
-  const float alpha = args.alpha * *Own(args.s);
+  const float alpha = args.alpha * *OfModel(args.s);
   Map<kWidth>(
       args.y, args.n, [=](float x) { return alpha * x; }, args.x);
 }
@@ -59,7 +60,7 @@ void Mul(BinaryArgs args) {
 }
 
 struct ActivateArgs {
-  Act act;
+  Activation act;
   In x, dy;  // dy: ActivateGrad only
   Out y;
   int64_t n;
@@ -69,7 +70,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void Activate(ActivateArgs args) {
   Begin();
-  const Act act = args.act;
+  const Activation act = args.act;
   Map<kWidth>(
       args.y, args.n, [=](float x) { return Forward(act, x); }, args.x);
 }
@@ -78,7 +79,7 @@ template <int kWidth>
 ONESTEP_KERNEL(kThreads)
 void ActivateGrad(ActivateArgs args) {
   Begin();
-  const Act act = args.act;
+  const Activation act = args.act;
   Map<kWidth>(
       args.y, args.n, [=](float y, float dy) { return Backward(act, y, dy); },
       args.x, args.dy);
@@ -97,9 +98,9 @@ void AddBias(RowsArgs args) {
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t i = (row * args.layout.pieces + piece) * kWidth;
     MapGroup<kWidth>(
-        Own(args.y) + i, [](float x, float b) { return x + b; },
-        Load<kWidth>(Own(args.x) + i),
-        Load<kWidth>(Own(args.b) + piece * kWidth));
+        OfModel(args.y) + i, [](float x, float b) { return x + b; },
+        Load<kWidth>(OfModel(args.x) + i),
+        Load<kWidth>(OfModel(args.b) + piece * kWidth));
   });
 }
 
@@ -108,18 +109,18 @@ ONESTEP_KERNEL(kThreads)
 void BroadcastRows(RowsArgs args) {
   Begin();
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
-    Store(Load<kWidth>(Own(args.x) + piece * kWidth),
-          Own(args.y) + (row * args.layout.pieces + piece) * kWidth);
+    Store(Load<kWidth>(OfModel(args.x) + piece * kWidth),
+          OfModel(args.y) + (row * args.layout.pieces + piece) * kWidth);
   });
 }
 
 // Block (tile, part): columns [32 tile, 32 tile + 32) of one part of the rows.
 struct ColumnSumArgs {
-  Act act;   // ActivationGrad only, as are y, dx and b
-  In y, dy;  // dy: what is summed
-  Out dx;    // [rows,cols]
-  In b;      // [cols] or null
-  Out db;    // [cols]
+  Activation act;  // ActivationGrad only, as are y, dx and b
+  In y, dy;        // dy: what is summed
+  Out dx;          // [rows,cols]
+  In b;            // [cols] or null
+  Out db;          // [cols]
   int64_t rows;
   uint32_t log2_lanes;
   PartSums sums;
@@ -141,15 +142,15 @@ ONESTEP_DEVICE void SumTile(const ColumnSumArgs& args, LoadF load, Use use) {
         return use((first + r) * cols + c, x);
       },
       [&](int64_t c, float sum) {
-        const float* const b = Own(args.b);
-        Own(args.db)[c] = b != nullptr ? b[c] + sum : sum;
+        const float* const b = OfModel(args.b);
+        OfModel(args.db)[c] = b != nullptr ? b[c] + sum : sum;
       });
 }
 
 ONESTEP_KERNEL(kSumThreads) void ReduceRows(ColumnSumArgs args) {
   Begin();
   SumTile(
-      args, [&](int64_t i) { return Own(args.dy)[i]; },
+      args, [&](int64_t i) { return OfModel(args.dy)[i]; },
       [](int64_t, float x) { return x; });
 }
 
@@ -161,10 +162,10 @@ ONESTEP_KERNEL(kSumThreads) void ActivationGrad(ColumnSumArgs args) {
   SumTile(
       args,
       [&](int64_t i) {
-        return Pair{Own(args.y)[i], Own(args.dy)[i]};
+        return Pair{OfModel(args.y)[i], OfModel(args.dy)[i]};
       },
       [&](int64_t i, Pair x) {
-        return Own(args.dx)[i] = Backward(args.act, x.y, x.dy);
+        return OfModel(args.dx)[i] = Backward(args.act, x.y, x.dy);
       });
 }
 

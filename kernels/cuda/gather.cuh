@@ -28,8 +28,8 @@ void CopyRows(CopyRowsArgs args) {
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t source = args.indices != nullptr ? args.indices[row] : row;
     const auto* from = reinterpret_cast<const Unit*>(
-        Own(args.from) + source * args.stride_bytes);
-    static_cast<Unit*>(Own(args.to))[row * args.layout.pieces + piece] =
+        OfModel(args.from) + source * args.stride_bytes);
+    static_cast<Unit*>(OfModel(args.to))[row * args.layout.pieces + piece] =
         from[piece];
   });
 }

@@ -49,7 +49,7 @@ ONESTEP_KERNEL(kRowThreads) void Softmax(SoftmaxArgs args) {
   Begin();
   const LaneGroup group = GroupOf(args.log2_lanes);
   const int64_t row = RowOfGroup(group, args.log2_lanes), cols = args.cols;
-  const float* x = Own(args.x) + dev::Min(row, args.rows - 1) * cols;
+  const float* x = OfModel(args.x) + dev::Min(row, args.rows - 1) * cols;
   const float max = MaxOfRow(group, x, cols);
   float sum = 0;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
@@ -58,7 +58,7 @@ ONESTEP_KERNEL(kRowThreads) void Softmax(SoftmaxArgs args) {
   const float scale = 1 / SumOfLanes(sum, group.lanes);
   if (row >= args.rows) return;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
-    Own(args.y)[row * cols + c] = dev::Exp(x[c] - max) * scale;
+    OfModel(args.y)[row * cols + c] = dev::Exp(x[c] - max) * scale;
   }
 }
 
@@ -68,8 +68,8 @@ ONESTEP_KERNEL(kRowThreads) void SoftmaxGrad(SoftmaxArgs args) {
   const LaneGroup group = GroupOf(args.log2_lanes);
   const int64_t row = RowOfGroup(group, args.log2_lanes), cols = args.cols;
   const int64_t first = dev::Min(row, args.rows - 1) * cols;
-  const float* const x = Own(args.x) + first;
-  const float* const dy = Own(args.dy) + first;
+  const float* const x = OfModel(args.x) + first;
+  const float* const dy = OfModel(args.dy) + first;
   float dot = 0;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
     dot = dev::Fma(dy[c], x[c], dot);
@@ -77,7 +77,7 @@ ONESTEP_KERNEL(kRowThreads) void SoftmaxGrad(SoftmaxArgs args) {
   dot = SumOfLanes(dot, group.lanes);
   if (row >= args.rows) return;
   for (int64_t c = group.lane; c < cols; c += group.lanes) {
-    Own(args.y)[first + c] = (dy[c] - dot) * x[c];
+    OfModel(args.y)[first + c] = (dy[c] - dot) * x[c];
   }
 }
 
@@ -94,12 +94,12 @@ void MinusOneHot(MinusOneHotArgs args) {
   Begin();
   ForPieces(args.layout, [&](int64_t row, int64_t piece) {
     const int64_t i = (row * args.layout.pieces + piece) * kWidth;
-    dev::Vec<float, kWidth> y = Load<kWidth>(Own(args.p) + i);
+    dev::Vec<float, kWidth> y = Load<kWidth>(OfModel(args.p) + i);
     ONESTEP_UNROLL
     for (int u = 0; u < kWidth; ++u) {
       if (args.labels[row] == piece * kWidth + u) y.v[u] -= 1;
     }
-    Store(y, Own(args.y) + i);
+    Store(y, OfModel(args.y) + i);
   });
 }
 
@@ -116,15 +116,15 @@ ONESTEP_KERNEL(kSumThreads) void MseLoss(MseArgs args) {
   Begin();
   const int64_t part = dev::BlockIndex().x;
   const int64_t first = part * args.sums.parts.rows;
-  const float* const y = Own(args.y) + first;
-  const float* const t = Own(args.t) + first;
+  const float* const y = OfModel(args.y) + first;
+  const float* const t = OfModel(args.t) + first;
   SumAllParts(
       args.sums, 0, part, dev::Min(args.sums.parts.rows, args.n - first), 0, 1,
       0, reinterpret_cast<float*>(dev::Shared()),
       [&](int64_t i, int64_t) { return y[i] - t[i]; },
       [](int64_t, int64_t, float x) { return x * x; },
       [&](int64_t, float sum) {
-        *Own(args.out) = sum / static_cast<float>(args.elements);
+        *OfModel(args.out) = sum / static_cast<float>(args.elements);
       });
 }
 
@@ -200,7 +200,7 @@ ONESTEP_DEVICE void VisitRows(const LossArgs& args, int64_t first,
     const int64_t row = first + r;
     const int64_t at = args.indices != nullptr ? args.indices[row] : row;
     const RowResult result =
-        VisitRow(args, group, Own(args.logits) + row * args.cols,
+        VisitRow(args, group, OfModel(args.logits) + row * args.cols,
                  args.labels[at], alpha);
     if (group.lane == 0 && begin + group.index < count) results[r] = result;
   }
@@ -216,11 +216,11 @@ ONESTEP_KERNEL(kSumThreads) void LossGrad(LossArgs args) {
   const int64_t first = part * args.sums.parts.rows;
   const int64_t rows = dev::Min(args.sums.parts.rows, args.rows - first);
   float alpha = (args.mse ? 2.0f : 1.0f) / static_cast<float>(args.mean);
-  if (args.lr.first != nullptr) alpha *= -*Own(args.lr);
+  if (args.lr.first != nullptr) alpha *= -*OfModel(args.lr);
   VisitRows(args, first, rows, alpha, results);
   dev::SyncBlock();
-  const float* const logits = Own(args.logits) + first * cols;
-  float* const dlogits = Own(args.dlogits);
+  const float* const logits = OfModel(args.logits) + first * cols;
+  float* const dlogits = OfModel(args.dlogits);
   const auto load = [&](int64_t r, int64_t c) {
     if (c == cols) return results[r].loss;
     if (c > cols) return results[r].correct;
@@ -235,12 +235,12 @@ ONESTEP_KERNEL(kSumThreads) void LossGrad(LossArgs args) {
   const auto done = [&](int64_t c, float sum) {
     if (c == cols) {
       if (args.loss.first == nullptr) return;
-      *Own(args.loss) = sum / static_cast<float>(args.mean);
+      *OfModel(args.loss) = sum / static_cast<float>(args.mean);
     } else if (c > cols) {
-      if (args.correct.first != nullptr) *Own(args.correct) = sum;
+      if (args.correct.first != nullptr) *OfModel(args.correct) = sum;
     } else if (args.db.first != nullptr) {
-      const float* const bias = Own(args.bias);
-      Own(args.db)[c] = bias != nullptr ? bias[c] + sum : sum;
+      const float* const bias = OfModel(args.bias);
+      OfModel(args.db)[c] = bias != nullptr ? bias[c] + sum : sum;
     }
   };
   SumAllParts(args.sums, 0, part, rows,

@@ -6,6 +6,7 @@
 #ifndef ONESTEP_KERNELS_CUDA_MATMUL_CUH_
 #define ONESTEP_KERNELS_CUDA_MATMUL_CUH_
 
+#include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/common.cuh"
 
 namespace onestep::cuda {
@@ -170,10 +171,10 @@ ONESTEP_DEVICE void SumSlices(const MatMulParams& p, int64_t m0, int64_t n0,
                               Sums<Tile>& sums) {
   const int thread = dev::ThreadIndex().x % Tile::kGroupThreads;
   const int group = dev::ThreadIndex().x / Tile::kGroupThreads;
-  SliceLoader<Tile::kM, Tile::kK, Tile::kGroupThreads> a(Own(p.a), p.trans_a,
-                                                         m0, p.m, p.k, thread);
-  SliceLoader<Tile::kN, Tile::kK, Tile::kGroupThreads> b(Own(p.b), !p.trans_b,
-                                                         n0, p.n, p.k, thread);
+  SliceLoader<Tile::kM, Tile::kK, Tile::kGroupThreads> a(
+      OfModel(p.a), p.trans_a, m0, p.m, p.k, thread);
+  SliceLoader<Tile::kN, Tile::kK, Tile::kGroupThreads> b(
+      OfModel(p.b), !p.trans_b, n0, p.n, p.k, thread);
   float* now =
       reinterpret_cast<float*>(dev::Shared()) + group * 2 * Tile::kSliceFloats;
   float* next = now + Tile::kSliceFloats;
@@ -238,8 +239,8 @@ ONESTEP_DEVICE void StoreTile(const MatMulArgs& args, int64_t m0, int64_t n0,
   using Cols = ColPlaces<Tile>;
   const MatMulParams& p = args.params;
   const int thread = dev::ThreadIndex().x;
-  const float *const bias = Own(p.bias), *const c = Own(p.c);
-  float* const y = Own(p.y);
+  const float *const bias = OfModel(p.bias), *const c = OfModel(p.c);
+  float* const y = OfModel(p.y);
   const auto finish = [&](int64_t i, int64_t col, float sum) {
     if (c != nullptr) sum += c[i];
     if (bias != nullptr) sum += bias[col];

@@ -1,9 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/probe.cuh"
+#include "kernels/cuda/device.h"
 #include "kernels/probe_launch.h"
 
 namespace onestep::cuda {
 namespace {
+
+struct EmptyArgs {
+  int32_t unused = 0;
+};
+
+template <bool kWaits>
+ONESTEP_KERNEL(32)
+void EmptyKernel(EmptyArgs) {
+  if constexpr (kWaits) {
+    dev::TriggerDependents();
+    dev::WaitForPrerequisites();
+  }
+}
+
+struct CopyArgs {
+  const float* x;
+  float* y;
+  int64_t groups;  // of 4 floats
+};
+
+// A thread copies 16 bytes at a time, a grid apart.
+template <int kThreads>
+ONESTEP_KERNEL(kThreads)
+void CopyKernel(CopyArgs args) {
+  using Group = dev::Vec<float, 4>;
+  const auto* x = reinterpret_cast<const Group*>(args.x);
+  auto* y = reinterpret_cast<Group*>(args.y);
+  const int64_t stride = int64_t{dev::GridDim().x} * kThreads;
+  for (int64_t i =
+           int64_t{dev::BlockIndex().x} * kThreads + dev::ThreadIndex().x;
+       i < args.groups; i += stride) {
+    y[i] = x[i];
+  }
+}
 
 constexpr int64_t kCopyBlocks = 2048;
 
@@ -21,40 +55,6 @@ Launch ProbeEmpty(bool waits) {
                         : ONESTEP_LAUNCH(EmptyKernel<false>, args);
   launch.waits = waits;
   return Shaped(launch, 1, 32);
-}
-
-Launch ProbeWhile(uint64_t handle, uint32_t* count, uint32_t iterations) {
-  const WhileArgs args = {handle, count, iterations};
-  return Shaped(ONESTEP_LAUNCH(WhileKernel<32>, args), 1, 32);
-}
-
-Launch ProbeGridBarrier(uint32_t* counter, int32_t rounds, int32_t blocks) {
-  const GridBarrierArgs args = {counter, rounds};
-  Launch launch = ONESTEP_LAUNCH(GridBarrierKernel<256>, args);
-  launch.cooperative = true;
-  return Shaped(launch, blocks, 256);
-}
-
-Launch ProbeClusterBarrier(int32_t rounds, int32_t cluster) {
-  const ClusterArgs args = {rounds};
-  Launch launch = ONESTEP_LAUNCH(ClusterBarrierKernel<256>, args);
-  launch.cluster = cluster;
-  return Shaped(launch, cluster, 256);
-}
-
-Launch ProbePush(int32_t rounds) {
-  const ClusterArgs args = {rounds};
-  Launch launch = ONESTEP_LAUNCH(PushKernel<32>, args);
-  launch.cluster = 2;
-  launch.shared_bytes = sizeof(PushShared);
-  return Shaped(launch, 2, 32);
-}
-
-Launch ProbeFlag(uint32_t* flags, int32_t rounds) {
-  const FlagArgs args = {flags, flags + kProbeFlagStride, rounds};
-  Launch launch = ONESTEP_LAUNCH(FlagKernel<32>, args);
-  launch.cooperative = true;  // both blocks at once
-  return Shaped(launch, 2, 32);
 }
 
 Launch ProbeCopy(const float* x, float* y, int64_t n) {

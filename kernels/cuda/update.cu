@@ -5,33 +5,40 @@
 
 namespace onestep::cuda {
 
-Launch SgdUpdate(In w, In dw, In lr, Hyper weight_decay, Out w_out, int64_t n) {
-  const SgdArgs args = {w, dw, lr, weight_decay, w_out, n};
-  if (ByFours(n, {w, dw, w_out})) {
-    return OverElements(ONESTEP_LAUNCH(SgdUpdate<4>, args), n, 4);
+Launch Update(const UpdateParams& params) {
+  UpdateArgs args = {};
+  args.w = params.w;
+  args.dw = params.dw;
+  args.lr = params.lr;
+  args.step = params.step;
+  args.w_out = params.w_out;
+  args.n = params.n;
+  args.flag = params.flag;
+  for (int i = 0; i < kMaxUpdateHypers; ++i) {
+    args.hyper[i] = params.hyper[i].value;
+    args.hyper_at[i] = params.hyper[i].at;
   }
-  return OverElements(ONESTEP_LAUNCH(SgdUpdate<1>, args), n, 1);
-}
-
-Launch MomentumUpdate(In w, In dw, In v, In lr, Hyper momentum, bool nesterov,
-                      Hyper weight_decay, Out w_out, Out v_out, int64_t n) {
-  const MomentumArgs args = {w,        dw,           v,     lr,    momentum,
-                             nesterov, weight_decay, w_out, v_out, n};
-  if (ByFours(n, {w, dw, v, w_out, v_out})) {
-    return OverElements(ONESTEP_LAUNCH(MomentumUpdate<4>, args), n, 4);
+  bool wide = ByFours(params.n, {params.w, params.dw, params.w_out});
+  for (int s = 0; s < kMaxUpdateStates; ++s) {
+    args.state[s] = params.state[s];
+    args.state_out[s] = params.state_out[s];
+    wide = wide && ByFours(params.n, {params.state[s], params.state_out[s]});
   }
-  return OverElements(ONESTEP_LAUNCH(MomentumUpdate<1>, args), n, 1);
-}
-
-Launch AdamUpdate(const AdamParams& p) {
-  const double beta1 = p.beta1, beta2 = p.beta2;
-  const AdamArgs args = {
-      p, static_cast<float>(1 - beta1), static_cast<float>(1 - beta2),
-      static_cast<float>(std::log(beta1)), static_cast<float>(std::log(beta2))};
-  if (ByFours(p.n, {p.w, p.dw, p.m, p.v, p.w_out, p.m_out, p.v_out})) {
-    return OverElements(ONESTEP_LAUNCH(AdamUpdate<4>, args), p.n, 4);
+  Launch launch;
+  switch (params.rule) {
+#define RULE(Rule)                                         \
+  case UpdateRule::k##Rule:                                \
+    for (int i = 0; i < rules::Rule::kCorrections; ++i) {  \
+      const double base = params.hyper[i].value;           \
+      args.log[i] = static_cast<float>(std::log(base));    \
+    }                                                      \
+    launch = wide ? ONESTEP_LAUNCH(Rule##Update<4>, args)  \
+                  : ONESTEP_LAUNCH(Rule##Update<1>, args); \
+    break;
+    ONESTEP_UPDATE_RULES(RULE)
+#undef RULE
   }
-  return OverElements(ONESTEP_LAUNCH(AdamUpdate<1>, args), p.n, 1);
+  return OverElements(launch, params.n, wide ? 4 : 1);
 }
 
 }  // namespace onestep::cuda

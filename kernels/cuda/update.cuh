@@ -1,68 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of parameters, elementwise: each array is read and written once, and
-// each output may be its input.
+// each output may be its input. A kernel for each rule of kernels/update.h, all
+// with the launcher Update.
 #ifndef ONESTEP_KERNELS_CUDA_UPDATE_CUH_
 #define ONESTEP_KERNELS_CUDA_UPDATE_CUH_
 
 #include "kernels/cuda/common.cuh"
 
 namespace onestep::cuda {
+namespace rules {
 
-struct SgdArgs {
-  In w, dw, lr;
-  Hyper weight_decay;
-  Out w_out;
-  int64_t n;
-};
+using V = float;
+using S = float;
+ONESTEP_DEVICE V MulAdd(V a, V b, V c) { return dev::Fma(a, b, c); }
+ONESTEP_DEVICE V NegMulAdd(V a, V b, V c) { return dev::Fma(-a, b, c); }
+ONESTEP_DEVICE V Mul(V a, V b) { return a * b; }
+ONESTEP_DEVICE V Add(V a, V b) { return a + b; }
+ONESTEP_DEVICE V Sub(V a, V b) { return a - b; }
+ONESTEP_DEVICE V Div(V a, V b) { return a / b; }
+ONESTEP_DEVICE V Sqrt(V a) { return dev::Sqrt(a); }
+#define ONESTEP_RULE static ONESTEP_DEVICE
+#include "kernels/update_rules.inc"
+#undef ONESTEP_RULE
 
-template <int kWidth>
-ONESTEP_KERNEL(kThreads)
-void SgdUpdate(SgdArgs args) {
-  Begin();
-  const float lr = *Own(args.lr), decay = Own(args.weight_decay);
-  Map<kWidth>(
-      args.w_out, args.n,
-      [=](float w, float dw) {
-        return dev::Fma(-lr, dev::Fma(decay, w, dw), w);
-      },
-      args.w, args.dw);
-}
+}  // namespace rules
 
-struct MomentumArgs {
-  In w, dw, v, lr;
-  Hyper momentum;
-  bool nesterov;
-  Hyper weight_decay;
-  Out w_out, v_out;
-  int64_t n;
-};
-
-template <int kWidth>
-ONESTEP_KERNEL(kThreads)
-void MomentumUpdate(MomentumArgs args) {
-  Begin();
-  const int64_t i = FirstElement<kWidth>();
-  if (i >= args.n) return;
-  const float lr = *Own(args.lr), momentum = Own(args.momentum);
-  const float decay = Own(args.weight_decay);
-  auto w = Load<kWidth>(Own(args.w) + i);
-  auto v = Load<kWidth>(Own(args.v) + i);
-  const auto dw = Load<kWidth>(Own(args.dw) + i);
-  ONESTEP_UNROLL
-  for (int u = 0; u < kWidth; ++u) {
-    const float g = dev::Fma(decay, w.v[u], dw.v[u]);
-    v.v[u] = dev::Fma(momentum, v.v[u], g);
-    const float step = args.nesterov ? dev::Fma(momentum, v.v[u], g) : v.v[u];
-    w.v[u] = dev::Fma(-lr, step, w.v[u]);
-  }
-  Store(w, Own(args.w_out) + i);
-  Store(v, Own(args.v_out) + i);
-}
-
-struct AdamArgs {
-  AdamParams params;
-  float rest1, rest2;  // 1 - beta
-  float log1, log2;    // log(beta)
+// Of UpdateParams. Without padding: where a struct has arrays, g++ 12's
+// __builtin_clear_padding (in Launch::SetArgs) also clears what is none.
+struct UpdateArgs {
+  In w, dw, state[kMaxUpdateStates], lr, step;
+  In hyper_at[kMaxUpdateHypers];  // null: the value
+  Out w_out, state_out[kMaxUpdateStates];
+  float hyper[kMaxUpdateHypers];
+  float log[kMaxUpdateHypers];  // of the hyper-parameters with a correction
+  int64_t n, flag;
 };
 
 // 1 - exp(x) for x <= 0: near 0 by its series, where a difference would lose
@@ -75,39 +46,63 @@ ONESTEP_DEVICE float OneMinusExp(float x) {
   return -x * sum;
 }
 
-// Kingma and Ba, 2015, algorithm 1; decoupled: Loshchilov and Hutter, 2019,
-// algorithm 2, with the decay multiplied by lr.
-template <int kWidth>
-ONESTEP_KERNEL(kThreads)
-void AdamUpdate(AdamArgs args) {
+// What Rule multiplies by in the step, for this block's model.
+template <class Rule>
+ONESTEP_DEVICE void Prepare(const UpdateArgs& args,
+                            float (&c)[Rule::kCoefficients]) {
+  static_assert(Rule::kHypers <= kMaxUpdateHypers);
+  static_assert(Rule::kStates <= kMaxUpdateStates);
+  float hyper[Rule::kHypers], corrections[kMaxUpdateHypers];
+  ONESTEP_UNROLL
+  for (int i = 0; i < Rule::kHypers; ++i) {
+    const In& at = args.hyper_at[i];
+    hyper[i] = at.first != nullptr ? *OfModel(at) : args.hyper[i];
+  }
+  ONESTEP_UNROLL
+  for (int i = 0; i < Rule::kCorrections; ++i) {
+    corrections[i] = OneMinusExp(*OfModel(args.step) * args.log[i]);
+  }
+  Rule::Prepare(*OfModel(args.lr), hyper, corrections, args.flag != 0, c);
+}
+
+template <class Rule, int kWidth>
+ONESTEP_DEVICE void RunUpdate(const UpdateArgs& args) {
   Begin();
-  const AdamParams &p = args.params;
   const int64_t i = FirstElement<kWidth>();
-  if (i >= p.n) return;
-  auto w = Load<kWidth>(Own(p.w) + i);
-  auto m = Load<kWidth>(Own(p.m) + i);
-  auto v = Load<kWidth>(Own(p.v) + i);
-  const auto dw = Load<kWidth>(Own(p.dw) + i);
-  const float step = *Own(p.step), lr = *Own(p.lr);
-  const float decay = Own(p.weight_decay);
-  // lr m_hat = rate m; sqrt(v_hat) = sqrt(v correction); 1 - beta^step.
-  const float rate = lr / OneMinusExp(step * args.log1);
-  const float correction = 1 / OneMinusExp(step * args.log2);
-  const float l2 = p.decoupled ? 0 : decay;
-  const float shrink = p.decoupled ? lr * decay : 0;
+  if (i >= args.n) return;
+  auto w = Load<kWidth>(OfModel(args.w) + i);
+  const auto dw = Load<kWidth>(OfModel(args.dw) + i);
+  dev::Vec<float, kWidth> state[kMaxUpdateStates];
+  ONESTEP_UNROLL
+  for (int s = 0; s < Rule::kStates; ++s) {
+    state[s] = Load<kWidth>(OfModel(args.state[s]) + i);
+  }
+  float c[Rule::kCoefficients];
+  Prepare<Rule>(args, c);
   ONESTEP_UNROLL
   for (int u = 0; u < kWidth; ++u) {
-    const float g = dev::Fma(l2, w.v[u], dw.v[u]);
-    m.v[u] = dev::Fma(p.beta1, m.v[u], args.rest1 * g);
-    v.v[u] = dev::Fma(p.beta2, v.v[u], args.rest2 * g * g);
-    const float scale = dev::Sqrt(v.v[u] * correction) + p.epsilon;
-    // In one sum: 1 - shrink would round away most of shrink.
-    w.v[u] -= dev::Fma(shrink, w.v[u], rate * m.v[u] / scale);
+    float own[kMaxUpdateStates];
+    ONESTEP_UNROLL
+    for (int s = 0; s < Rule::kStates; ++s) own[s] = state[s].v[u];
+    w.v[u] = Rule::Apply(w.v[u], dw.v[u], own, c, args.flag != 0);
+    ONESTEP_UNROLL
+    for (int s = 0; s < Rule::kStates; ++s) state[s].v[u] = own[s];
   }
-  Store(w, Own(p.w_out) + i);
-  Store(m, Own(p.m_out) + i);
-  Store(v, Own(p.v_out) + i);
+  Store(w, OfModel(args.w_out) + i);
+  ONESTEP_UNROLL
+  for (int s = 0; s < Rule::kStates; ++s) {
+    Store(state[s], OfModel(args.state_out[s]) + i);
+  }
 }
+
+#define RULE(Rule)                        \
+  template <int kWidth>                   \
+  ONESTEP_KERNEL(kThreads)                \
+  void Rule##Update(UpdateArgs args) {    \
+    RunUpdate<rules::Rule, kWidth>(args); \
+  }
+ONESTEP_UPDATE_RULES(RULE)
+#undef RULE
 
 }  // namespace onestep::cuda
 

@@ -80,10 +80,6 @@ class Executable {
   virtual void ParamsChanged() {}
   virtual absl::Status ParamsToHost() { return absl::OkStatus(); }
 
-  // Runs only step `index`, without advancing the strided addresses.
-  // REQUIRES: 0 <= index < steps().size().
-  virtual absl::Status RunStep(int index) = 0;
-
   virtual const std::vector<StepInfo>& steps() const = 0;
 
   // The number of workers that run in parallel, each with its own list of

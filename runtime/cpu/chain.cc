@@ -159,11 +159,4 @@ absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
   return status;
 }
 
-absl::Status Chain::RunStep(int index) {
-  CHECK(index >= 0 && index < std::ssize(calls_));
-  RETURN_IF_ERROR(CheckBound());
-  calls_[index]();
-  return error_;
-}
-
 }  // namespace onestep

@@ -71,7 +71,6 @@ class Chain : public Executable {
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
-  absl::Status RunStep(int index) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   // RunTraced in two halves, for a worker of a team. PrepareTrace allocates the
   // memory of `trace`; RunInto runs the steps and records times of NowTicks.

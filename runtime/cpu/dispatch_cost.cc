@@ -36,11 +36,10 @@ absl::StatusOr<CallTimes> TimeCalls(
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Chain> chain,
                    Chain::Create(std::move(slots), 3 * kBufferAlignment));
-  ASSIGN_OR_RETURN(const std::shared_ptr<Onednn> onednn,
-                   Onednn::Create(chain.get(), /*threads=*/1));
+  ASSIGN_OR_RETURN(Onednn onednn, Onednn::Create(chain.get(), /*threads=*/1));
   for (int slot = 1; slot <= 3; ++slot) chain->FillSlot(slot, 1);
   for (int i = 0; i < kCalls; ++i) {
-    ASSIGN_OR_RETURN(OnednnCall made, make(*onednn));
+    ASSIGN_OR_RETURN(OnednnCall made, make(onednn));
     chain->AddStep({}, std::move(made.call));
   }
   RETURN_IF_ERROR(chain->Finish("", ""));
@@ -98,7 +97,7 @@ absl::StatusOr<DispatchCost> MeasureDispatchCost() {
                    }));
   ASSIGN_OR_RETURN(
       const CallTimes eltwise, TimeCalls([](Onednn& onednn) -> MadeCall {
-        return onednn.MakeEltwise(OnednnEltwise::kRelu, 1, Place(1), Place(2));
+        return onednn.MakeActivation(Activation::kRelu, Place(1), Place(2));
       }));
   DispatchCost cost;
   cost.clock_ns = std::max(0.0, empty.traced_ns - empty.ns);

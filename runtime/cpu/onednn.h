@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/activation.h"
 #include "runtime/base/types.h"
 #include "runtime/cpu/chain.h"
 
@@ -31,13 +32,6 @@ struct OnednnView {
   }
 };
 
-enum class OnednnEltwise : uint8_t {
-  kLinear,
-  kRelu,
-  kTanh,
-  kLogistic,
-  kGelu  // with erf
-};
 enum class OnednnBinary : uint8_t { kAdd, kSub, kMul };
 
 // A primitive that was made: the call to hand to the chain.
@@ -49,49 +43,49 @@ struct OnednnCall {
 // Makes primitives over the slots of one chain. Each is created once, with
 // its memory objects, scratchpad and argument list; running it creates and
 // allocates nothing of ours. All return Unimplemented when oneDNN has no
-// implementation but its reference loop (which would be a straw man), and
-// Internal with oneDNN's message when it fails.
+// implementation but its reference loop (which would be a straw man) or no such
+// activation, and Internal with oneDNN's message when it fails. A copy shares
+// the engine, which the calls keep alive.
 class Onednn {
  public:
   // `threads`: of the OpenMP team that primitives are made for and run on.
-  // REQUIRES: chain outlives this; this outlives the chain's last run.
-  static absl::StatusOr<std::shared_ptr<Onednn>> Create(Chain* chain,
-                                                        int threads);
-  virtual ~Onednn() = default;
+  // REQUIRES: chain outlives this and the calls.
+  static absl::StatusOr<Onednn> Create(Chain* chain, int threads);
 
   struct MatMul {
     OnednnView a, b, c;              // [m,k] x [k,n] -> [m,n]
     std::optional<OnednnView> bias;  // [1,n]
     bool accumulate = false;         // c += a b
-    std::optional<OnednnEltwise> activation;
+    Activation activation = Activation::kNone;
   };
-  virtual absl::StatusOr<OnednnCall> MakeMatMul(const MatMul& args) = 0;
+  absl::StatusOr<OnednnCall> MakeMatMul(const MatMul& args);
 
-  // y = alpha x for kLinear, else the function of x.
-  virtual absl::StatusOr<OnednnCall> MakeEltwise(OnednnEltwise kind,
-                                                 float alpha, OnednnView x,
-                                                 OnednnView y) = 0;
-  // `y` is the forward result, for kGelu the forward operand.
-  virtual absl::StatusOr<OnednnCall> MakeEltwiseGrad(OnednnEltwise kind,
-                                                     OnednnView y,
-                                                     OnednnView dy,
-                                                     OnednnView dx) = 0;
+  // y = alpha x
+  absl::StatusOr<OnednnCall> MakeScale(float alpha, OnednnView x, OnednnView y);
+  absl::StatusOr<OnednnCall> MakeActivation(Activation activation, OnednnView x,
+                                            OnednnView y);
+  // `saved` is the activation's result or, where the gradient reads that, its
+  // operand.
+  absl::StatusOr<OnednnCall> MakeActivationGrad(Activation activation,
+                                                OnednnView saved, OnednnView dy,
+                                                OnednnView dx);
   // y = alpha (a op b), or y += alpha (a op b); b may be [1,cols], [1,1].
-  virtual absl::StatusOr<OnednnCall> MakeBinary(OnednnBinary kind, OnednnView a,
-                                                OnednnView b, OnednnView y,
-                                                float alpha,
-                                                bool accumulate) = 0;
+  absl::StatusOr<OnednnCall> MakeBinary(OnednnBinary kind, OnednnView a,
+                                        OnednnView b, OnednnView y, float alpha,
+                                        bool accumulate);
   // y[1,cols] = sum over rows of x.
-  virtual absl::StatusOr<OnednnCall> MakeReduceRows(OnednnView x,
-                                                    OnednnView y) = 0;
-  virtual absl::StatusOr<OnednnCall> MakeSoftmax(OnednnView x,
-                                                 OnednnView y) = 0;
-  virtual absl::StatusOr<OnednnCall> MakeSoftmaxGrad(OnednnView y,
-                                                     OnednnView dy,
-                                                     OnednnView dx) = 0;
+  absl::StatusOr<OnednnCall> MakeReduceRows(OnednnView x, OnednnView y);
+  absl::StatusOr<OnednnCall> MakeSoftmax(OnednnView x, OnednnView y);
+  absl::StatusOr<OnednnCall> MakeSoftmaxGrad(OnednnView y, OnednnView dy,
+                                             OnednnView dx);
   // Converts to y's dtype.
-  virtual absl::StatusOr<OnednnCall> MakeReorder(OnednnView x,
-                                                 OnednnView y) = 0;
+  absl::StatusOr<OnednnCall> MakeReorder(OnednnView x, OnednnView y);
+
+ private:
+  struct Impl;  // what needs dnnl.hpp
+  explicit Onednn(std::shared_ptr<Impl> impl);
+
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace onestep

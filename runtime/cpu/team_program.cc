@@ -72,15 +72,12 @@ void TeamProgram::Move(Worker& worker, bool in) const {
   for (size_t i = 0; i < worker.pieces.size(); ++i) {
     const Piece& piece = worker.pieces[i];
     if (!in && !piece.gives_back) continue;
-    const bool all = piece.size == piece.full;
-    const int64_t outer = all ? 1 : piece.outer;
-    const int64_t bytes = (all ? piece.outer : 1) * piece.size * piece.inner;
     char* local = worker.memory[i].as<char>();
-    char* whole = params_.find(piece.name)->second + piece.begin * piece.inner;
-    for (int64_t o = 0; o < outer; ++o) {
-      std::memcpy(in ? local : whole, in ? whole : local, bytes);
-      local += bytes;
-      whole += piece.full * piece.inner;
+    char* whole = params_.find(piece.name)->second + piece.begin;
+    for (int64_t o = 0; o < piece.outer; ++o) {
+      std::memcpy(in ? local : whole, in ? whole : local, piece.run);
+      local += piece.run;
+      whole += piece.stride;
     }
   }
 }
@@ -136,11 +133,6 @@ absl::Status TeamProgram::RunTraced(int64_t n, StepTrace& trace) {
   scale.End();
   trace.TicksToNs(scale);
   return status;
-}
-
-absl::Status TeamProgram::RunStep(int /*index*/) {
-  return absl::UnimplementedError(
-      "run step: a call of a team's worker alone waits for ever");
 }
 
 int64_t TeamProgram::arena_bytes() const {

@@ -45,13 +45,13 @@ class ExchangeMemory {
 // worker has no pieces and computes in the caller's memory.
 class TeamProgram : public Executable {
  public:
-  // A worker's part of a param [outer, full, inner]: the range
-  // [begin, begin + size) of its middle axis.
+  // A worker's part of a param: `outer` runs of `run` bytes. The first run
+  // begins `begin` bytes after the start of the param; consecutive runs are
+  // `stride` bytes apart.
   struct Piece {
     std::string name;
-    int64_t outer = 1, full = 1, inner = 1;  // inner in bytes
-    int64_t begin = 0, size = 1;
-    bool gives_back = false;  // this worker copies the part back after a Run
+    int64_t outer, run, stride, begin;
+    bool gives_back;  // this worker copies the part back after a Run
   };
   struct Worker {
     std::unique_ptr<Chain> chain;
@@ -75,8 +75,6 @@ class TeamProgram : public Executable {
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
-  // Returns Unimplemented: the calls of a worker wait for other workers.
-  absl::Status RunStep(int index) override;
   // The steps of worker 0.
   const std::vector<StepInfo>& steps() const override {
     return workers_[0].chain->steps();

@@ -101,7 +101,7 @@ absl::StatusOr<cublasLtEpilogue_t> EpilogueOf(const CudaMatMul& matmul) {
   }
   if (matmul.column_sums) {
     if (matmul.bias || matmul.relu) return refuse("has sums and a bias");
-    // b is its A, whose sums want it not transposed.
+    // b is cublasLt's A, whose sums it takes only when A is not transposed.
     if (matmul.trans_b) return refuse("sums the columns of b transposed");
     return CUBLASLT_EPILOGUE_BGRADA;
   }
@@ -116,7 +116,7 @@ absl::StatusOr<cublasLtEpilogue_t> EpilogueOf(const CudaMatMul& matmul) {
   return matmul.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Device memory for a matmul to be timed on.
+// Operands in device memory on which a matmul is timed.
 class ScratchOperands {
  public:
   absl::Status Allocate(CudaApi& cuda, const CudaMatMul& x,
@@ -378,7 +378,7 @@ CublasLt::Candidates(const LtPlan& plan) const {
   const cublasStatus_t status = lt_.cublasLtMatmulAlgoGetHeuristic(
       handle_, d.operation(), d.a(), d.b(), d.d(), d.d(), made, kMaxCandidates,
       candidates.data(), &found);
-  // None, or, as to some epilogues, that it does not take such a problem.
+  // These mean that there is no algorithm; some epilogues give the second one.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       status == CUBLAS_STATUS_INVALID_VALUE) {
     found = 0;
@@ -393,7 +393,7 @@ absl::Status CublasLt::ChooseFastest(LtPlan& plan, CudaApi::Stream stream) {
   ScratchOperands scratch;
   RETURN_IF_ERROR(scratch.Allocate(cuda_, plan.matmul, stream));
   const CudaMatMulOperands& operands = scratch.operands();
-  // The heuristic looks at how they are aligned.
+  // The heuristic takes the pointers' alignment into account.
   RETURN_IF_ERROR(plan.descriptors->SetPointers(
       plan.matmul.bias ? operands.bias : operands.column_sums, operands.mask));
   ASSIGN_OR_RETURN(const auto candidates, Candidates(plan));
@@ -432,7 +432,7 @@ absl::StatusOr<CudaGraph> CublasLt::Repeat(LtPlan& plan,
   for (int i = 0; i < kRepeats && status.ok(); ++i) {
     status = Run(plan, operands, stream);
   }
-  // A capture that was begun is ended, whatever happened in it.
+  // Ends the capture even after an error, so that the stream can be used again.
   absl::StatusOr<CudaGraph> graph =
       Own<CudaGraph>(cuda_, cuda_.EndCapture(stream));
   RETURN_IF_ERROR(status);
@@ -441,7 +441,7 @@ absl::StatusOr<CudaGraph> CublasLt::Repeat(LtPlan& plan,
 
 absl::StatusOr<double> CublasLt::TimeMicroseconds(
     LtPlan& plan, const CudaMatMulOperands& operands, CudaApi::Stream stream) {
-  // Loads the algorithm's kernel, which must not happen in a capture.
+  // Loads the algorithm's kernel, which a capture does not allow.
   RETURN_IF_ERROR(Run(plan, operands, stream));
   RETURN_IF_ERROR(cuda_.Synchronize(stream));
   ASSIGN_OR_RETURN(const CudaGraph graph, Repeat(plan, operands, stream));

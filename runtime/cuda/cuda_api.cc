@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cupti_accounting.h"
 
 namespace onestep {
 namespace {
@@ -70,42 +71,27 @@ absl::Status MemoryStatus(const char* call, int64_t bytes, cudaError_t error) {
       absl::StrCat(status.message(), ", ", free, " free"));
 }
 
-// What a launch says beside its grid, as attributes of a launch or a node.
-class Attributes {
- public:
-  explicit Attributes(const Launch& launch) {
-    if (launch.cluster > 1) {
-      cudaLaunchAttribute& cluster = Add(cudaLaunchAttributeClusterDimension);
-      cluster.val.clusterDim.x = launch.cluster;
-      cluster.val.clusterDim.y = 1;
-      cluster.val.clusterDim.z = 1;
-    }
-    if (launch.cooperative)
-      Add(cudaLaunchAttributeCooperative).val.cooperative = 1;
-  }
-  cudaLaunchAttribute* data() { return attributes_; }
-  unsigned size() const { return size_; }
+// What a launch of clusters says beside its grid, for a launch or a node.
+cudaLaunchAttribute ClusterOf(const Launch& launch) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = launch.cluster;
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  return attribute;
+}
 
- private:
-  cudaLaunchAttribute& Add(cudaLaunchAttributeID id) {
-    cudaLaunchAttribute& attribute = attributes_[size_++];
-    attribute.id = id;
-    return attribute;
-  }
-
-  cudaLaunchAttribute attributes_[2] = {};
-  unsigned size_ = 0;
-};
-
-cudaLaunchConfig_t ConfigOf(const Launch& launch, Attributes& attributes,
+// `attribute` must outlive the result.
+cudaLaunchConfig_t ConfigOf(const Launch& launch,
+                            cudaLaunchAttribute& attribute,
                             cudaStream_t stream) {
   cudaLaunchConfig_t config = {};
   config.gridDim = Native(launch.grid);
   config.blockDim = Native(launch.block);
   config.dynamicSmemBytes = launch.shared_bytes;
   config.stream = stream;
-  config.attrs = attributes.data();
-  config.numAttrs = attributes.size();
+  config.attrs = &attribute;
+  config.numAttrs = launch.cluster > 1 ? 1 : 0;
   return config;
 }
 
@@ -163,9 +149,18 @@ const char* KindName(cudaGraphNodeType type) {
 
 class Cuda final : public CudaApi {
  public:
+  std::string RuntimeVersion() override { return CudaRuntimeVersion(); }
   absl::StatusOr<CudaDevice> Device() override {
-    RETURN_IF_ERROR(CudaDeviceCount().status());
-    return DescribeCudaDevice(0);
+    RETURN_IF_ERROR(DeviceCount().status());
+    return DescribeDevice(0);
+  }
+  absl::StatusOr<std::vector<CudaDevice>> Devices() override {
+    ASSIGN_OR_RETURN(const int count, DeviceCount());
+    std::vector<CudaDevice> devices;
+    for (int i = 0; i < count; ++i) {
+      ASSIGN_OR_RETURN(devices.emplace_back(), DescribeDevice(i));
+    }
+    return devices;
   }
   absl::StatusOr<int64_t> FreeMemory() override {
     size_t free = 0, total = 0;
@@ -269,8 +264,6 @@ class Cuda final : public CudaApi {
                                  const Launch& launch) override;
   absl::StatusOr<Node> AddChildGraph(Graph graph, absl::Span<const Edge> edges,
                                      Graph child) override;
-  absl::StatusOr<WhileNode> AddWhile(Graph graph,
-                                     absl::Span<const Edge> edges) override;
   absl::Status BeginCapture(Stream stream) override {
     return CudaStatus("cudaStreamBeginCapture",
                       cudaStreamBeginCapture(Native(stream),
@@ -318,7 +311,13 @@ class Cuda final : public CudaApi {
     return library_->Run(*Native(plan), operands, stream);
   }
 
+  absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() override {
+    return CountCallsByCupti();
+  }
+
  private:
+  static absl::StatusOr<int> DeviceCount();
+  static absl::StatusOr<CudaDevice> DescribeDevice(int index);
   absl::StatusOr<CublasLt*> Library() {
     if (library_ == nullptr) {
       ASSIGN_OR_RETURN(library_, CublasLt::Create(*this));
@@ -330,6 +329,36 @@ class Cuda final : public CudaApi {
   // Of the kernels that were made nodes, by their host handles.
   std::unordered_map<const void*, const char*> names_;
 };
+
+absl::StatusOr<int> Cuda::DeviceCount() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count);
+      error != cudaSuccess) {
+    return NoCudaDevice(error);
+  }
+  if (count == 0) return absl::UnavailableError("device gpu: no CUDA device");
+  return count;
+}
+
+absl::StatusOr<CudaDevice> Cuda::DescribeDevice(int index) {
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, index);
+      error != cudaSuccess) {
+    return NoCudaDevice(error);
+  }
+  int driver = 0;
+  RETURN_IF_CUDA_ERROR(cudaDriverGetVersion(&driver));
+  CudaDevice device;
+  device.name = properties.name;
+  device.multiprocessors = properties.multiProcessorCount;
+  device.compute_major = properties.major;
+  device.compute_minor = properties.minor;
+  device.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  device.max_shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
+  device.runtime_version = CudaRuntimeVersion();
+  device.driver_version = CudaVersionName(driver);
+  return device;
+}
 
 absl::Status Cuda::Preload(const Launch& launch) {
   cudaFuncAttributes attributes;
@@ -358,16 +387,9 @@ absl::Status Cuda::Preload(const Launch& launch) {
 }
 
 absl::StatusOr<int> Cuda::MaxActiveClusters(const Launch& launch) {
-  // CUDA wants the size said, also of one block.
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = launch.cluster;
-  cluster.val.clusterDim.y = 1;
-  cluster.val.clusterDim.z = 1;
-  Attributes attributes(launch);
-  cudaLaunchConfig_t config = ConfigOf(launch, attributes, nullptr);
-  config.attrs = &cluster;
-  config.numAttrs = 1;
+  cudaLaunchAttribute cluster = ClusterOf(launch);
+  cudaLaunchConfig_t config = ConfigOf(launch, cluster, nullptr);
+  config.numAttrs = 1;  // CUDA requires it here for clusters of one block too
   int clusters = 0;
   const cudaError_t error =
       cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &config);
@@ -381,9 +403,8 @@ absl::StatusOr<int> Cuda::MaxActiveClusters(const Launch& launch) {
 }
 
 absl::Status Cuda::LaunchKernel(const Launch& launch, Stream stream) {
-  Attributes attributes(launch);
-  const cudaLaunchConfig_t config =
-      ConfigOf(launch, attributes, Native(stream));
+  cudaLaunchAttribute cluster = ClusterOf(launch);
+  const cudaLaunchConfig_t config = ConfigOf(launch, cluster, Native(stream));
   void* args[] = {const_cast<unsigned char*>(launch.args)};
   return CudaStatus(absl::StrCat(launch.name, ": cudaLaunchKernelExC"),
                     cudaLaunchKernelExC(&config, launch.kernel, args));
@@ -410,12 +431,11 @@ absl::StatusOr<CudaApi::Node> Cuda::AddKernel(Graph graph,
       absl::StrCat(launch.name, ": cudaGraphAddNode"),
       cudaGraphAddNode(&node, Native(graph), from.nodes.data(),
                        from.data.data(), from.nodes.size(), &params)));
-  Attributes attributes(launch);
-  for (unsigned i = 0; i < attributes.size(); ++i) {
-    const cudaLaunchAttribute& attribute = attributes.data()[i];
+  if (launch.cluster > 1) {
+    const cudaLaunchAttribute cluster = ClusterOf(launch);
     RETURN_IF_ERROR(CudaStatus(
         absl::StrCat(launch.name, ": cudaGraphKernelNodeSetAttribute"),
-        cudaGraphKernelNodeSetAttribute(node, attribute.id, &attribute.val)));
+        cudaGraphKernelNodeSetAttribute(node, cluster.id, &cluster.val)));
   }
   names_[launch.kernel] = launch.name;
   return reinterpret_cast<Node>(node);
@@ -435,29 +455,6 @@ absl::StatusOr<CudaApi::Node> Cuda::AddChildGraph(Graph graph,
       cudaGraphAddNode(&node, Native(graph), from.nodes.data(),
                        from.data.data(), from.nodes.size(), &params)));
   return reinterpret_cast<Node>(node);
-}
-
-absl::StatusOr<CudaApi::WhileNode> Cuda::AddWhile(
-    Graph graph, absl::Span<const Edge> edges) {
-  const Dependencies from(edges);
-  cudaGraphConditionalHandle handle = 0;
-  RETURN_IF_CUDA_ERROR(cudaGraphConditionalHandleCreate(
-      &handle, Native(graph), 1, cudaGraphCondAssignDefault));
-  cudaGraphNodeParams params = {};
-  params.type = cudaGraphNodeTypeConditional;
-  params.conditional.handle = handle;
-  params.conditional.type = cudaGraphCondTypeWhile;
-  params.conditional.size = 1;
-  cudaGraphNode_t node = nullptr;
-  RETURN_IF_ERROR(CudaStatus(
-      "while: cudaGraphAddNode",
-      cudaGraphAddNode(&node, Native(graph), from.nodes.data(),
-                       from.data.data(), from.nodes.size(), &params)));
-  WhileNode made;
-  made.node = reinterpret_cast<Node>(node);
-  made.body = reinterpret_cast<Graph>(params.conditional.phGraph_out[0]);
-  made.handle = handle;
-  return made;
 }
 
 absl::StatusOr<std::vector<CudaApi::NodeInfo>> Cuda::Nodes(Graph graph) {
@@ -503,9 +500,9 @@ absl::StatusOr<CudaApi::GraphExec> Cuda::Instantiate(Graph graph,
 
 }  // namespace
 
-CudaApi& RealCuda() {
+absl::StatusOr<CudaApi*> FindCuda() {
   static Cuda* const cuda = new Cuda;
-  return *cuda;
+  return cuda;
 }
 
 }  // namespace onestep

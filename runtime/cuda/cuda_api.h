@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The few CUDA calls that onestep makes, behind one interface: CUDA itself
-// (cuda_api.cc), a stub where CUDA was not found (no_cuda_api.cc), and in the
-// tests an emulator that runs the kernels on the CPU and records the calls.
+// (cuda_api.cc), and in the tests an emulator that runs the kernels on the CPU
+// and records the calls.
 //
 // Every call returns a status that names the call and CUDA's reason:
 // Unavailable: no driver or device; ResourceExhausted: memory, with the bytes
@@ -11,6 +11,7 @@
 #define ONESTEP_RUNTIME_CUDA_CUDA_API_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/launch.h"
+#include "runtime/cuda/cuda_call_stats.h"
 
 namespace onestep {
 
@@ -42,8 +44,8 @@ struct CudaDevice {
 //   mask_in: times such a mask; accumulate: added to what y holds;
 //   column_sums: of the masked y when mask_in; else of b, when trans_a (its
 //   rows are k): column_sums[n] = sum over k of b[k,n].
-// With `models`, so many of these: each operand is that of one after the other,
-// but for an `a` that they share.
+// With `models`, a batch of so many products: the models' operands lie one
+// after the other, except an `a` that all models share (shared_a).
 struct CudaMatMul {
   int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -71,7 +73,7 @@ struct CudaMatMulOperands {
 
 class CudaApi {
  public:
-  // Opaque; owned by who created them, see cuda_handle.h.
+  // Opaque handles, owned by who created them; see cuda_handle.h.
   using Stream = struct CudaStreamTag*;
   using Event = struct CudaEventTag*;
   using Graph = struct CudaGraphTag*;
@@ -81,23 +83,23 @@ class CudaApi {
 
   struct Edge {
     Node from = nullptr;
-    // REQUIRES: both are kernels. A full one where devices lack such edges.
+    // REQUIRES: both are kernels. An ordinary edge below sm_90, which has no
+    // programmatic ones.
     bool programmatic = false;
   };
   struct NodeInfo {
     std::string kind;  // "kernel", "child graph", "memcpy", ...
     std::string name;  // of a kernel
   };
-  struct WhileNode {
-    Node node = nullptr;
-    Graph body = nullptr;  // owned by the graph
-    uint64_t handle = 0;   // for dev::SetConditional; starts at 1
-  };
 
   virtual ~CudaApi() = default;
 
-  // Of device 0, which all calls use. Unavailable with the reason.
+  // "13.0": of the CUDA runtime that was linked; needs no device.
+  virtual std::string RuntimeVersion() = 0;
+  // Device 0, which all other calls use. Unavailable with the reason.
   virtual absl::StatusOr<CudaDevice> Device() = 0;
+  // All devices, at least one. Unavailable with the reason.
+  virtual absl::StatusOr<std::vector<CudaDevice>> Devices() = 0;
   // Bytes of device memory that can be allocated now.
   virtual absl::StatusOr<int64_t> FreeMemory() = 0;
 
@@ -130,8 +132,8 @@ class CudaApi {
   virtual absl::StatusOr<float> Elapsed(Event from, Event to) = 0;
 
   // ---- kernels ----
-  // Loads the kernel's module and allows its shared memory and cluster size:
-  // before the first launch or capture.
+  // Loads the kernel's module and allows its shared memory and cluster size.
+  // Comes before the first launch or capture of the kernel.
   virtual absl::Status Preload(const Launch& launch) = 0;
   // Clusters of this launch that can be resident at once.
   virtual absl::StatusOr<int> MaxActiveClusters(const Launch& launch) = 0;
@@ -147,8 +149,6 @@ class CudaApi {
   virtual absl::StatusOr<Node> AddChildGraph(Graph graph,
                                              absl::Span<const Edge> edges,
                                              Graph child) = 0;
-  virtual absl::StatusOr<WhileNode> AddWhile(Graph graph,
-                                             absl::Span<const Edge> edges) = 0;
   virtual absl::Status BeginCapture(Stream stream) = 0;
   virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
   virtual absl::StatusOr<std::vector<NodeInfo>> Nodes(Graph graph) = 0;
@@ -174,10 +174,17 @@ class CudaApi {
   virtual absl::Status RunMatMul(MatMulPlan plan,
                                  const CudaMatMulOperands& operands,
                                  Stream stream) = 0;
+
+  // ---- accounting ----
+  // Counts the calls of CUDA, whoever makes them, for a profile. Unavailable,
+  // with the reason, when nothing here can count them.
+  virtual absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() = 0;
 };
 
-// CUDA on this machine; lives as long as the program.
-CudaApi& RealCuda();
+// The CUDA that this program was built with; lives as long as the program.
+// Unavailable: it was built without CUDA. Whether there is a device, Device()
+// says.
+absl::StatusOr<CudaApi*> FindCuda();
 
 }  // namespace onestep
 

@@ -16,8 +16,8 @@
 namespace onestep {
 namespace {
 
-// Arrays of what advances are made long at once, so that a longer run seldom
-// moves them, but not beyond this.
+// The array of a value that advances is allocated for at least so many steps or
+// bytes, whichever is less, so that a longer run seldom moves it.
 constexpr int64_t kArraySteps = 4096;
 constexpr int64_t kArrayBytes = 4 << 20;
 
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<CudaBindings>> CudaBindings::Create(
   return bindings;
 }
 
-// What was queued may use what is freed now.
+// Queued work may use the memory that is freed now.
 CudaBindings::~CudaBindings() {
   if (cuda_ != nullptr) cuda_->Synchronize(stream_).IgnoreError();
 }
@@ -188,7 +188,7 @@ absl::Status CudaBindings::Stage(Place& place, int64_t bytes) {
   return absl::OkStatus();
 }
 
-// A value that does not advance.
+// Copies a value that does not advance.
 absl::Status CudaBindings::CopyFixed(int slot) {
   Place& place = places_[slot];
   const int64_t bytes = place.slot.bytes;
@@ -214,7 +214,7 @@ absl::Status CudaBindings::CopyTable(Place& place) {
     memory = std::make_shared<CudaMemory>(std::move(fresh));
     place.memory = memory;
     RETURN_IF_ERROR(ToDevice(memory->get(), place.host, bytes));
-    // Whoever shares it must find it filled.
+    // Other programs that share the table read it on other streams.
     RETURN_IF_ERROR(cuda_->Synchronize(stream_));
     shared = memory;
   }
@@ -224,7 +224,7 @@ absl::Status CudaBindings::CopyTable(Place& place) {
   return absl::OkStatus();
 }
 
-// Room for `steps` steps and the one that a fetch ahead reads.
+// Allocates an array for `steps` steps and the one that a prefetch reads.
 absl::Status CudaBindings::Reserve(Place& place, int64_t steps) {
   const int64_t bytes = place.slot.bytes;
   if (place.array_steps >= steps + 1) return absl::OkStatus();

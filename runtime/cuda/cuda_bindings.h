@@ -27,18 +27,18 @@ struct CudaSlot {
   int64_t offset = -1;  // in the arena; -1: memory of its own
 };
 
-// A table of which steps read rows, by the rows' numbers in input `indices`.
+// A table whose rows the steps read; input `indices` has the rows' numbers.
 struct CudaTable {
   int slot = 0, indices = 0;
   int64_t row_bytes = 0;
 };
 
-// The device's copies of what is bound, and the values that advance with the
-// step: of those, as many steps as are known lie on the device in an array, so
-// that nothing is copied between two steps.
+// The device's copies of what is bound. A value that advances with the step
+// lies on the device as an array over all steps that the host has, so that
+// nothing is copied between two steps.
 //
-// Inputs that do not advance are copied by the first run after Bind; those of
-// at most kWatchedBytes again whenever their host values changed.
+// The first run after Bind copies the inputs that do not advance; those of at
+// most kWatchedBytes are copied again whenever their host values have changed.
 class CudaBindings {
  public:
   static constexpr int64_t kWatchedBytes = 64 << 10;
@@ -46,14 +46,14 @@ class CudaBindings {
   // The kernels' StepControl, with the step at its start.
   static constexpr int64_t kControlBytes = 256;
 
-  // `table_limit_bytes`: of all tables together; beyond it they stay on the
-  // host and their rows are brought as the steps need them.
+  // `table_limit_bytes`: device memory for all tables together. Larger tables
+  // stay on the host, and their rows are copied as the steps need them.
   static absl::StatusOr<std::unique_ptr<CudaBindings>> Create(
       CudaApi& cuda, CudaApi::Stream stream, std::vector<CudaSlot> slots,
       std::vector<CudaTable> tables, int64_t arena_bytes,
       int64_t workspace_bytes, int64_t table_limit_bytes);
-  // Of no device: made-up addresses, for a plan that is only looked at. All is
-  // bound, and what is no table advances, as in a training run.
+  // Without a device, for a plan that never runs: addresses are made up, all is
+  // bound, and everything but the tables advances, as in a training run.
   static std::unique_ptr<CudaBindings> Planned(std::vector<CudaSlot> slots,
                                                std::vector<CudaTable> tables,
                                                int64_t arena_bytes,
@@ -61,11 +61,11 @@ class CudaBindings {
   ~CudaBindings();
 
   // ---- what kernels are given ----
-  // Where the slot's value of the step in hand is, for a kernel that does not
-  // know about steps.
+  // The address of the slot's value in the current step, for a kernel that does
+  // not count steps.
   void* at(int slot) const { return places_[slot].address; }
-  // Where it is for one that does: step s at base + s * stride_bytes. Stride
-  // 0: at(slot).
+  // The same for a kernel that counts steps: the value of step s is at
+  // base + s * stride_bytes. With stride 0 it is at(slot).
   struct Advancing {
     void* base = nullptr;
     int64_t stride_bytes = 0;
@@ -77,29 +77,29 @@ class CudaBindings {
   int size() const { return static_cast<int>(places_.size()); }
   const CudaSlot& slot(int i) const { return places_[i].slot; }
 
-  // ---- the way of a run ----
+  // ---- a run ----
   // As Executable::Bind.
   absl::Status Bind(absl::string_view name, void* data, int64_t stride_bytes,
                     int64_t steps);
   void ParamsChanged() { params_stale_ = true; }
-  // Copies what the next `n` steps need. Gives whether the step count began
-  // again at 0. Changes layout() when an address did.
+  // Copies what the next `n` steps need. Returns whether the step count has
+  // restarted at 0. layout() grows if an address has changed.
   absl::StatusOr<bool> BeginRun(int64_t n);
-  // Steps [first, first + count) of the run: their rows, if tables stay on the
-  // host. REQUIRES: in order, count <= chunk_steps().
+  // Copies the rows of steps [first, first + count) of the run, if tables stay
+  // on the host. REQUIRES: chunks in order, count <= chunk_steps().
   absl::Status BeginChunk(int64_t first, int64_t count);
   absl::Status EndChunk();
-  // The steps that BeginChunk can take at once; 0: any, no table needs it.
+  // The most steps of one BeginChunk; 0: all tables are on the device.
   int64_t chunk_steps() const {
     return ring_ == nullptr ? 0 : ring_->chunk_steps();
   }
-  // Brings the results of these n steps; waits for the stream.
+  // Copies the results of these n steps to the host; waits for the stream.
   absl::Status EndRun(int64_t n);
   absl::Status ParamsToHost();
 
-  // Grows whenever kernels must be given addresses anew.
+  // Grows whenever an address that kernels were given is no longer valid.
   int64_t layout() const { return layout_; }
-  // Of the step that BeginRun prepared.
+  // The first step of the run that BeginRun prepared.
   int64_t step() const { return step_; }
   const DeviceTraffic& traffic() const { return traffic_; }
 

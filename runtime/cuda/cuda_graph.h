@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of GPU work as a CUDA graph: nodes made explicitly, edges from what
-// each declares to read and write.
+// Makes a CUDA graph from a list of nodes. The edges follow from what each node
+// declares to read and write.
 #ifndef ONESTEP_RUNTIME_CUDA_CUDA_GRAPH_H_
 #define ONESTEP_RUNTIME_CUDA_CUDA_GRAPH_H_
 

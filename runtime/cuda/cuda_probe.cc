@@ -20,9 +20,8 @@ using Work = absl::FunctionRef<absl::Status()>;
 using Sample = absl::FunctionRef<absl::StatusOr<double>()>;
 
 constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
-constexpr int64_t kCounterBytes = 4096;
 
-// Per thing done: from the milliseconds of `count` of them.
+// The time of one of `count` equal pieces of work that take `ms` together.
 double ToNanoseconds(double ms, double count) { return ms * 1e6 / count; }
 
 class Prober {
@@ -33,37 +32,26 @@ class Prober {
   absl::StatusOr<CudaProbe> Run();
 
  private:
-  absl::Status GraphChains(bool overlap);
-  absl::Status WhileLoop();
+  absl::Status GraphChain(bool overlap);
   absl::Status Launches();
-  absl::Status GridBarrier();
-  absl::Status Clusters();
-  absl::Status FlagHop();
   absl::Status Copies();
   absl::Status MatMuls();
   absl::Status MatMulIn(MathMode math, void* workspace, const float* a,
                         const float* b, float* y);
 
-  // A row with the median of the samples, one more taken before them.
+  // Adds a row with the median of the samples, after one sample to warm up.
   absl::Status Add(const std::string& name, const std::string& unit,
                    Sample sample);
   void Skip(const std::string& name, const std::string& unit,
             const absl::Status& why);
-  // Of the device, from before to after `work`'s launches.
+  // Device time from before to after `work`'s launches.
   absl::StatusOr<double> Milliseconds(Work work);
-  // Of the CPU, in `work` alone.
+  // CPU time of `work`, without the wait for the device.
   absl::StatusOr<double> CpuNanoseconds(Work work);
-  // Of one launch of a kernel that counts in `counters_`, over no rounds
-  // subtracted.
-  absl::Status AddRounds(const std::string& name, double hops,
-                         absl::FunctionRef<Launch(int32_t rounds)> make);
-  absl::StatusOr<double> RoundsMilliseconds(const Launch& launch);
-  uint32_t* counters() const { return static_cast<uint32_t*>(counters_.get()); }
 
   CudaApi& cuda_;
   const CudaProbeOptions& options_;
   CudaProbe probe_;
-  CudaMemory counters_;
   CudaEvent start_, stop_;
   CudaStream stream_;
 };
@@ -111,68 +99,38 @@ void Prober::Skip(const std::string& name, const std::string& unit,
   probe_.rows.push_back(std::move(row));
 }
 
-absl::Status Prober::GraphChains(bool overlap) {
+absl::Status Prober::GraphChain(bool overlap) {
   const Launch launch = cuda::ProbeEmpty(overlap);
   RETURN_IF_ERROR(cuda_.Preload(launch));
-  for (const int nodes : options_.chains) {
-    ASSIGN_OR_RETURN(const CudaGraph graph,
-                     Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
-    std::vector<CudaApi::Edge> edges;
-    for (int i = 0; i < nodes; ++i) {
-      ASSIGN_OR_RETURN(const CudaApi::Node node,
-                       cuda_.AddKernel(graph.get(), edges, launch));
-      edges = {{node, overlap}};
-    }
-    ASSIGN_OR_RETURN(const CudaGraphExec exec,
-                     Own<CudaGraphExec>(
-                         cuda_, cuda_.Instantiate(graph.get(), stream_.get())));
-    const int repeats = std::max(5, options_.launches / nodes);
-    const auto launches = [&]() -> absl::Status {
-      for (int i = 0; i < repeats; ++i) {
-        RETURN_IF_ERROR(cuda_.LaunchGraph(exec.get(), stream_.get()));
-      }
-      return absl::OkStatus();
-    };
-    RETURN_IF_ERROR(Add(absl::StrCat(kGraphNodeRow, nodes,
-                                     overlap ? ", programmatic edges" : ""),
-                        "ns", [&]() -> absl::StatusOr<double> {
-                          ASSIGN_OR_RETURN(const double ms,
-                                           Milliseconds(launches));
-                          return ToNanoseconds(ms, 1.0 * repeats * nodes);
-                        }));
-    if (overlap) continue;
-    RETURN_IF_ERROR(Add(absl::StrCat(kGraphLaunchRow, nodes), "ns",
-                        [&]() -> absl::StatusOr<double> {
-                          ASSIGN_OR_RETURN(const double ns,
-                                           CpuNanoseconds(launches));
-                          return ns / repeats;
-                        }));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Prober::WhileLoop() {
   ASSIGN_OR_RETURN(const CudaGraph graph,
                    Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
-  ASSIGN_OR_RETURN(const CudaApi::WhileNode loop,
-                   cuda_.AddWhile(graph.get(), {}));
-  const Launch body =
-      cuda::ProbeWhile(loop.handle, counters(), options_.rounds);
-  RETURN_IF_ERROR(cuda_.Preload(body));
-  RETURN_IF_ERROR(cuda_.AddKernel(loop.body, {}, body).status());
+  std::vector<CudaApi::Edge> edges;
+  for (int i = 0; i < kProbedChain; ++i) {
+    ASSIGN_OR_RETURN(const CudaApi::Node node,
+                     cuda_.AddKernel(graph.get(), edges, launch));
+    edges = {{node, overlap}};
+  }
   ASSIGN_OR_RETURN(
       const CudaGraphExec exec,
       Own<CudaGraphExec>(cuda_, cuda_.Instantiate(graph.get(), stream_.get())));
-  return Add("iteration of a WHILE node of one kernel", "ns",
-             [&]() -> absl::StatusOr<double> {
-               RETURN_IF_ERROR(
-                   cuda_.Memset(counters(), 0, kCounterBytes, stream_.get()));
-               ASSIGN_OR_RETURN(const double ms, Milliseconds([&] {
-                                  return cuda_.LaunchGraph(exec.get(),
-                                                           stream_.get());
-                                }));
-               return ToNanoseconds(ms, options_.rounds);
-             });
+  const int repeats = std::max(5, options_.launches / kProbedChain);
+  const auto launches = [&]() -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      RETURN_IF_ERROR(cuda_.LaunchGraph(exec.get(), stream_.get()));
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(
+      Add(absl::StrCat(kGraphNodeRow, overlap ? ", programmatic edges" : ""),
+          "ns", [&]() -> absl::StatusOr<double> {
+            ASSIGN_OR_RETURN(const double ms, Milliseconds(launches));
+            return ToNanoseconds(ms, 1.0 * repeats * kProbedChain);
+          }));
+  if (overlap) return absl::OkStatus();
+  return Add(kGraphLaunchRow, "ns", [&]() -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const double ns, CpuNanoseconds(launches));
+    return ns / repeats;
+  });
 }
 
 absl::Status Prober::Launches() {
@@ -194,61 +152,6 @@ absl::Status Prober::Launches() {
              });
 }
 
-absl::StatusOr<double> Prober::RoundsMilliseconds(const Launch& launch) {
-  RETURN_IF_ERROR(cuda_.Memset(counters(), 0, kCounterBytes, stream_.get()));
-  return Milliseconds(
-      [&] { return cuda_.LaunchKernel(launch, stream_.get()); });
-}
-
-absl::Status Prober::AddRounds(const std::string& name, double hops,
-                               absl::FunctionRef<Launch(int32_t rounds)> make) {
-  const Launch none = make(0), all = make(options_.rounds);
-  RETURN_IF_ERROR(cuda_.Preload(all));
-  return Add(name, "ns", [&]() -> absl::StatusOr<double> {
-    ASSIGN_OR_RETURN(const double base_ms, RoundsMilliseconds(none));
-    ASSIGN_OR_RETURN(const double ms, RoundsMilliseconds(all));
-    return ToNanoseconds(ms - base_ms, hops * options_.rounds);
-  });
-}
-
-absl::Status Prober::GridBarrier() {
-  const int blocks = probe_.device.multiprocessors;
-  return AddRounds(absl::StrCat("barrier of ", blocks, " blocks"), 1,
-                   [&](int32_t rounds) {
-                     return cuda::ProbeGridBarrier(counters(), rounds, blocks);
-                   });
-}
-
-absl::Status Prober::Clusters() {
-  for (const int size : {8, 16}) {
-    const std::string name = absl::StrCat("barrier of a cluster of ", size);
-    const auto make = [&](int32_t rounds) {
-      return cuda::ProbeClusterBarrier(rounds, size);
-    };
-    absl::Status possible = cuda_.Preload(make(0));
-    if (possible.ok()) {
-      const absl::StatusOr<int> active = cuda_.MaxActiveClusters(make(0));
-      possible = active.status();
-      if (active.ok() && *active == 0) {
-        possible = absl::UnavailableError("no such cluster fits");
-      }
-    }
-    if (!possible.ok()) {
-      Skip(name, "ns", possible);
-      continue;
-    }
-    RETURN_IF_ERROR(AddRounds(name, 1, make));
-  }
-  return AddRounds("push to another block's shared memory, a hop", 2,
-                   cuda::ProbePush);
-}
-
-absl::Status Prober::FlagHop() {
-  return AddRounds(
-      "flag from block to block through L2, a hop", 2,
-      [&](int32_t rounds) { return cuda::ProbeFlag(counters(), rounds); });
-}
-
 absl::Status Prober::Copies() {
   const int64_t bytes = options_.copy_bytes;
   ASSIGN_OR_RETURN(const CudaPinnedMemory host,
@@ -267,9 +170,6 @@ absl::Status Prober::Copies() {
   RETURN_IF_ERROR(add(kToDeviceRow, bytes, [&] {
     return cuda_.CopyToDevice(x.get(), host.get(), bytes, stream_.get());
   }));
-  RETURN_IF_ERROR(add("copy to the host", bytes, [&] {
-    return cuda_.CopyToHost(host.get(), x.get(), bytes, stream_.get());
-  }));
   const Launch copy = cuda::ProbeCopy(
       static_cast<const float*>(x.get()), static_cast<float*>(y.get()),
       bytes / static_cast<int64_t>(sizeof(float)));
@@ -287,7 +187,7 @@ absl::Status Prober::MatMuls() {
   probe_.matmul_library = *library;
   const int64_t elements = options_.matmul * options_.matmul;
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
-  // Values of all sizes: of equal ones the clock is kept higher.
+  // Random values: a GPU clocks higher on matrices of equal values.
   std::vector<float> values(elements);
   uint32_t state = 1;
   for (float& value : values) {
@@ -342,20 +242,9 @@ absl::StatusOr<CudaProbe> Prober::Run() {
   ASSIGN_OR_RETURN(stream_, Own<CudaStream>(cuda_, cuda_.CreateStream()));
   ASSIGN_OR_RETURN(start_, Own<CudaEvent>(cuda_, cuda_.CreateEvent()));
   ASSIGN_OR_RETURN(stop_, Own<CudaEvent>(cuda_, cuda_.CreateEvent()));
-  ASSIGN_OR_RETURN(counters_,
-                   Own<CudaMemory>(cuda_, cuda_.Malloc(kCounterBytes)));
-  RETURN_IF_ERROR(GraphChains(false));
-  RETURN_IF_ERROR(GraphChains(true));
-  RETURN_IF_ERROR(WhileLoop());
+  RETURN_IF_ERROR(GraphChain(/*overlap=*/false));
+  RETURN_IF_ERROR(GraphChain(/*overlap=*/true));
   RETURN_IF_ERROR(Launches());
-  RETURN_IF_ERROR(GridBarrier());
-  if (probe_.device.compute_major >= 9) {
-    RETURN_IF_ERROR(Clusters());
-  } else {
-    Skip("clusters of blocks", "ns",
-         absl::UnavailableError("want sm_90 or newer"));
-  }
-  RETURN_IF_ERROR(FlagHop());
   RETURN_IF_ERROR(Copies());
   RETURN_IF_ERROR(MatMuls());
   return std::move(probe_);

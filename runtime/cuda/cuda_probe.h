@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU's launches, barriers, exchanges between blocks, copies and
-// matmuls cost: the numbers that a dispatch and a tier are judged by.
+// What launches, copies and matmuls cost on a GPU: the figures that the length
+// of a graph and the advice for a GPU are planned by.
 #ifndef ONESTEP_RUNTIME_CUDA_CUDA_PROBE_H_
 #define ONESTEP_RUNTIME_CUDA_CUDA_PROBE_H_
 
@@ -13,23 +13,22 @@
 
 namespace onestep {
 
-// Names of the rows that runs are planned by. Of a chain's, its length follows.
-inline constexpr char kGraphNodeRow[] = "graph node, chain of ";
+// The kernels of the graph that the probe times.
+inline constexpr int kProbedChain = 64;
+// The names of the rows that later runs plan by.
+inline constexpr char kGraphNodeRow[] = "graph node, chain of 64";
 inline constexpr char kGraphLaunchRow[] =
-    "CPU time of a graph launch, chain of ";
+    "CPU time of a graph launch, chain of 64";
 inline constexpr char kStreamLaunchRow[] =
     "kernel launched on a stream, back to back";
 inline constexpr char kToDeviceRow[] = "copy to the device";
 inline constexpr char kDeviceMemoryRow[] = "device memory, read and written";
-// The chain that they are planned by.
-inline constexpr int kPlannedChain = 64;
 
-// The defaults take some 20 s on a large GPU, most of it the matmul's plans.
+// With the defaults a probe takes some 20 s on a large GPU, most of it to plan
+// the matmuls.
 struct CudaProbeOptions {
-  std::vector<int> chains = {1, 8, kPlannedChain, 256, 1024};  // nodes
-  int samples = 9;     // the median counts
-  int rounds = 2000;   // of a barrier or an exchange
-  int launches = 200;  // queued for one sample
+  int samples = 9;     // of each row; their median counts
+  int launches = 200;  // kernels that are queued for one sample
   int64_t copy_bytes = int64_t{256} << 20;
   int64_t matmul = 4096;  // m, n and k
 };
@@ -39,7 +38,7 @@ struct CudaProbeRow {
   std::string unit;          // "ns", "GB/s" or "TFLOP/s"
   double value = 0;          // the median
   double low = 0, high = 0;  // of the samples
-  // Why there is no value, or why it is not to be trusted; "": it is.
+  // Why there is no value, or why the value cannot be trusted; "": it can.
   std::string doubt;
 };
 
@@ -49,7 +48,8 @@ struct CudaProbe {
   std::vector<CudaProbeRow> rows;
 };
 
-// Codes as in cuda_api.h. What this device cannot do is a row with its reason.
+// Error codes as in cuda_api.h. A measurement that the device or the library
+// cannot do is a row without a value.
 absl::StatusOr<CudaProbe> RunCudaProbe(CudaApi& cuda,
                                        const CudaProbeOptions& options = {});
 

@@ -14,11 +14,11 @@
 namespace onestep {
 namespace {
 
-// Of the memory that is free, what tables may take: the rest is for arrays of
-// indices and losses, and for whoever else uses the device.
+// The share of the free memory that tables may take. The rest is for arrays of
+// indices and losses, and for other users of the device.
 constexpr double kTableShare = 0.9;
 
-// Of which the median counts.
+// Launches of the empty kernel, whose median counts.
 constexpr int kEmptyNodes = 101;
 
 }  // namespace
@@ -73,14 +73,14 @@ std::unique_ptr<CudaProgram> CudaProgram::Planned(CudaSpec spec,
   return program;
 }
 
-// Memory and graphs go when nothing runs that uses them.
+// Waits for the device before memory and graphs are freed.
 CudaProgram::~CudaProgram() {
   if (session_ == nullptr) return;
   if (signals_memory_) {
     auto* const signals = static_cast<CudaSignals*>(signals_memory_.get());
     __atomic_store_n(&signals->stop, 1u, __ATOMIC_RELEASE);
   }
-  // An error has been reported where it arose, or is of no one's interest.
+  // An error that matters was returned by the call in which it arose.
   session_->cuda.Synchronize(session_->stream.get()).IgnoreError();
 }
 
@@ -99,7 +99,7 @@ absl::Status CudaProgram::Run(int64_t n) {
   }));
 }
 
-// What is not bound can still be bound; any other error is final.
+// Makes an error final, unless the caller can mend it by binding what it lacks.
 absl::Status CudaProgram::Fail(const absl::Status& status) {
   if (status.ok() || absl::IsFailedPrecondition(status)) return status;
   broken_ = absl::Status(status.code(),
@@ -126,7 +126,7 @@ absl::Status CudaProgram::RunSteps(
   return bindings_->EndRun(n);
 }
 
-// Everything that the launches of this run need, for the addresses as they are.
+// Prepares what the launches of this run need, for the current addresses.
 absl::Status CudaProgram::Prepare(int64_t n, bool restarted) {
   const bool moved = layout_ != bindings_->layout();
   if (moved) {
@@ -164,7 +164,7 @@ absl::Status CudaProgram::Prepare(int64_t n, bool restarted) {
   return LaunchAll(begin);
 }
 
-// Of the graphs that n steps are replays of.
+// The sizes in steps of the graphs that a run of n steps replays.
 std::set<int64_t> CudaProgram::ReplaySizes(int64_t n) const {
   const int64_t per = spec_.steps_per_launch;
   const int64_t chunk =
@@ -229,8 +229,8 @@ absl::Status CudaProgram::Replay(int64_t steps, int64_t times) {
   return absl::OkStatus();
 }
 
-// One launch for all the steps, or as many as it does in a slice of time: then
-// the host asks it to stop, and goes on with what is left.
+// Launches the kernel for all the steps. After a slice of time the host stops
+// it and launches it again for the steps that are left.
 absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
   using Clock = std::chrono::steady_clock;
   CudaApi& cuda = session_->cuda;
@@ -253,7 +253,8 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
       if (spent.count() > kSliceSeconds) {
         __atomic_store_n(&signals->stop, 1u, __ATOMIC_RELEASE);
       }
-      // A run of a few steps is waited for closely, a long one in peace.
+      // Polls without sleep at first, so that a run of a few steps ends at
+      // once.
       if (spent.count() > 1e-3) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
@@ -274,7 +275,7 @@ absl::Status CudaProgram::RunPersistent(int64_t first, int64_t n) {
 
 absl::Status CudaProgram::RunTraced(int64_t n, StepTrace& trace) {
   RETURN_IF_ERROR(broken_);
-  if (!spec_.steps_are_nodes) {
+  if (spec_.launch == CudaLaunch::kPersistent) {
     return absl::UnimplementedError("run traced: a kernel runs whole steps");
   }
   trace = {};
@@ -291,7 +292,7 @@ absl::Status CudaProgram::RunTraced(int64_t n, StepTrace& trace) {
   return status;
 }
 
-// The next `count` of a run of n.
+// Traces the next `count` steps of a run of n.
 absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
                                      StepTrace::Worker& trace) {
   const std::vector<CudaNode> nodes = spec_.nodes(*bindings_, 1);
@@ -308,7 +309,7 @@ absl::Status CudaProgram::TraceSteps(int64_t n, int64_t count,
     info.phase = "boundary";
     info.implementation = "cuda kernel";
   }
-  // What the run began with is no part of its first node.
+  // The copies that begin the run must not count as time of its first node.
   RETURN_IF_ERROR(session_->cuda.Synchronize(session_->stream.get()));
   if (empty_ns_ == 0) RETURN_IF_ERROR(TimeEmptyNode());
   trace.empty_ns = empty_ns_;
@@ -340,7 +341,7 @@ absl::Status CudaProgram::TimeEmptyNode() {
   return absl::OkStatus();
 }
 
-// How long the device takes for it, from an idle stream to an idle one.
+// The device's time for the node, from an idle stream to an idle stream.
 absl::StatusOr<int64_t> CudaProgram::NodeNs(const CudaNode& node) {
   CudaApi& cuda = session_->cuda;
   const CudaApi::Stream stream = session_->stream.get();
@@ -356,28 +357,6 @@ absl::StatusOr<int64_t> CudaProgram::NodeNs(const CudaNode& node) {
 absl::Status CudaProgram::ParamsToHost() {
   RETURN_IF_ERROR(broken_);
   return Fail(bindings_->ParamsToHost());
-}
-
-absl::Status CudaProgram::RunStep(int index) {
-  CHECK(index >= 0 && index < std::ssize(spec_.steps));
-  RETURN_IF_ERROR(broken_);
-  if (!spec_.steps_are_nodes) {
-    return absl::UnimplementedError("run step: a kernel runs whole steps");
-  }
-  return Fail(RunNode(index));
-}
-
-absl::Status CudaProgram::RunNode(int index) {
-  ASSIGN_OR_RETURN(const bool restarted, bindings_->BeginRun(1));
-  const bool chunked = bindings_->chunk_steps() > 0;
-  if (chunked) RETURN_IF_ERROR(bindings_->BeginChunk(0, 1));
-  std::vector<CudaNode> nodes;
-  if (restarted && spec_.begin) nodes = spec_.begin(*bindings_);
-  nodes.push_back(spec_.nodes(*bindings_, 1)[index]);
-  RETURN_IF_ERROR(Preload(nodes));
-  RETURN_IF_ERROR(LaunchAll(nodes));
-  if (chunked) RETURN_IF_ERROR(bindings_->EndChunk());
-  return session_->cuda.Synchronize(session_->stream.get());
 }
 
 int64_t CudaProgram::dispatches() const {

@@ -33,8 +33,9 @@ enum class CudaLaunch : uint8_t {
 
 // What the host and a persistent kernel tell each other, in pinned memory.
 struct CudaSignals {
-  uint32_t stop = 0;      // host to device: end after the step in hand
-  uint32_t progress = 0;  // device to host: steps done of this launch
+  // From the host: nonzero stops all blocks of a model after the same step.
+  uint32_t stop = 0;
+  uint32_t progress = 0;  // from the device: steps completed by this launch
 };
 
 // What a lowering makes of a graph.
@@ -44,23 +45,23 @@ struct CudaSpec {
   int64_t arena_bytes = 0;
   int64_t workspace_bytes = 0;                   // zeroed once
   std::vector<std::pair<int, float>> constants;  // slots filled once
+  // One per node, in the order of `nodes`; of a persistent program one in all.
   std::vector<StepInfo> steps;
-  bool steps_are_nodes = true;  // the first of `nodes`, one by one
   CudaLaunch launch = CudaLaunch::kEach;
   int64_t steps_per_launch = 1;
-  // The nodes of `n` steps on from the step that the device counts, which they
-  // advance by n. Not of a persistent program.
+  // The nodes of the next `n` steps, which also advance the device's step count
+  // by n. Not set for a persistent program.
   std::function<std::vector<CudaNode>(const CudaBindings&, int64_t n)> nodes;
-  // What runs when the step count begins again; may be empty.
+  // The nodes that run when the step count restarts at 0; may not be set.
   std::function<std::vector<CudaNode>(const CudaBindings&)> begin;
-  // Steps [first, first + n); of a persistent program.
+  // The launch of steps [first, first + n). Set for a persistent program only.
   std::function<Launch(const CudaBindings&, int64_t first, int64_t n,
                        CudaSignals*)>
       persistent;
-  // Whether it heeds CudaSignals::stop. Else a launch is of as many steps as
-  // are expected to fill a slice.
+  // Whether the persistent kernel polls CudaSignals::stop. If it does not, a
+  // launch has as many steps as are expected to fill a slice (kSliceSeconds).
   bool stops = true;
-  // Launches that fill the constants' slots.
+  // Sets n floats to a value: fills the slots of `constants`.
   std::function<Launch(float* to, float value, int64_t n)> fill;
   Launch empty;  // of a kernel that does nothing
   std::string lowering;
@@ -83,15 +84,16 @@ struct CudaSession {
   CudaMatMuls matmuls;
 };
 
-// A compiled graph on a GPU. All is allocated, loaded and captured before the
+// A compiled graph on a GPU. Memory, modules and graphs are ready before the
 // first step; a run of steps allocates, copies and waits for nothing between
-// its first launch and its last, but for the rows of tables that the device
-// cannot hold. A failed call ends the program: every later one gives its error.
+// its first launch and its last, except for the rows of tables that do not fit
+// on the device. After a call has failed, every later call returns that error.
 class CudaProgram : public Executable {
  public:
   ~CudaProgram() override;
 
-  // Slices of a persistent kernel, and so how long a Ctrl-C may wait.
+  // The host stops a persistent kernel after so long and launches it again,
+  // which bounds how long a Ctrl-C waits.
   static constexpr double kSliceSeconds = 0.05;
 
   // `table_limit_bytes`: see CudaBindings; 0: what the device has free, less a
@@ -99,21 +101,19 @@ class CudaProgram : public Executable {
   static absl::StatusOr<std::unique_ptr<CudaProgram>> Create(
       std::unique_ptr<CudaSession> session, CudaSpec spec,
       int64_t table_limit_bytes);
-  // Without a device: everything can be asked, but Bind and Run give `why`.
+  // A program without a device, for its plan: Bind and Run return `why`.
   static std::unique_ptr<CudaProgram> Planned(CudaSpec spec, absl::Status why);
 
   absl::Status Bind(absl::string_view name, void* data,
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
-  // Every node by itself, also of a graph. The time of each is the device's,
-  // between an event before it and one after it on a stream that the host lets
-  // run empty: it includes the way of a launch to an idle device, which is what
-  // the trace's empty_ns is of.
+  // Launches every node by itself, those of a graph too. The time of a node is
+  // the device's, from an event before it to an event after it on a stream that
+  // the host lets run empty. It includes the latency of a launch to an idle
+  // device, which the trace's empty_ns measures with an empty kernel.
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
   void ParamsChanged() override { bindings_->ParamsChanged(); }
   absl::Status ParamsToHost() override;
-  // Unimplemented for a step that is not one node.
-  absl::Status RunStep(int index) override;
   const std::vector<StepInfo>& steps() const override { return spec_.steps; }
   // steps(), and after RunTraced what else was a call: the steps' boundary.
   const std::vector<StepInfo>& WorkerSteps(int /*worker*/) const override {
@@ -126,7 +126,7 @@ class CudaProgram : public Executable {
   int64_t dispatches() const override;
   std::optional<DeviceTraffic> traffic() const override;
 
-  // One launch's nodes as they are, or as they would be on a device.
+  // The nodes of a step; in a planned program with made-up addresses.
   std::vector<CudaNode> Nodes() const;
   bool has_device() const { return session_ != nullptr; }
   bool has_graph() const { return spec_.launch == CudaLaunch::kGraph; }
@@ -139,7 +139,6 @@ class CudaProgram : public Executable {
   absl::Status RunSteps(
       int64_t n,
       absl::FunctionRef<absl::Status(int64_t first, int64_t count)> launch);
-  absl::Status RunNode(int index);
   absl::Status Prepare(int64_t n, bool restarted);
   absl::Status LaunchSteps(int64_t first, int64_t n);
   absl::Status Replay(int64_t steps, int64_t times);

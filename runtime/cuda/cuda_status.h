@@ -5,20 +5,23 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 
 // Ok, or an error as cuda_api.h says: "cudaGraphLaunch: unspecified launch
-// failure (719), and the device accepts no further calls". Clears the error.
+// failure (719), and the device accepts no further calls". Clears CUDA's error.
 absl::Status CudaStatus(absl::string_view call, cudaError_t error);
 
-// Unavailable: there is none, with the reason.
-absl::StatusOr<int> CudaDeviceCount();
-absl::StatusOr<CudaDevice> DescribeCudaDevice(int index);
+// Unavailable, with the reason: a call that asks for a device gave this error.
+absl::Status NoCudaDevice(cudaError_t error);
+
+// "13.0" for 13000; of the CUDA runtime that was linked.
+std::string CudaVersionName(int version);
+std::string CudaRuntimeVersion();
 
 }  // namespace onestep
 

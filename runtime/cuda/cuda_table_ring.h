@@ -14,12 +14,12 @@
 
 namespace onestep {
 
-// The rows of tables that the device cannot hold, brought as steps need them:
-// the device has three chunks of rows in one ring, each of the rows of
-// chunk_steps steps in the order they are read. While the steps of one chunk
-// run, the next is copied on a stream of its own, and a third is gathered in
-// pinned memory. Kernels see a table of 3 * chunk_steps * rows rows, and row
-// numbers in it.
+// Copies the rows of tables that the device cannot hold as steps need them. The
+// device has a ring of three chunks, each with the rows of chunk_steps steps in
+// the order in which the steps read them. While the steps of one chunk run, the
+// next chunk is copied on a stream of its own, and a third is gathered in
+// pinned memory. Kernels see a table of 3 * chunk_steps * rows rows and row
+// numbers in that table.
 class CudaTableRing {
  public:
   static constexpr int kChunks = 3;
@@ -38,14 +38,14 @@ class CudaTableRing {
   // The row numbers of steps 0 .. steps - 1, as the kernels are given them.
   void Number(int32_t* indices, int64_t steps) const;
 
-  // Brings the rows of steps [first, first + count): `indices` are the first
-  // one's row numbers in `tables`, on the host, the others' `stride_bytes`
-  // apart. Steps that are launched from now on find them.
-  // REQUIRES: chunk by chunk from step 0 on.
+  // Copies the rows of steps [first, first + count). `indices` points to the
+  // first step's row numbers in `tables`, on the host; those of the next step
+  // are `stride_bytes` further. Steps that are launched after this call read
+  // the rows. REQUIRES: chunk by chunk from step 0 on.
   absl::Status Begin(const std::vector<const char*>& tables,
                      const char* indices, int64_t stride_bytes, int64_t first,
                      int64_t count);
-  // After the launches of the chunk's steps.
+  // Called after the launches of the chunk's steps.
   absl::Status End();
 
  private:

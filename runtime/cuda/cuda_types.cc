@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuda_api.h that needs no CUDA.
+// The parts of cuda_api.h that need no CUDA.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/cuda/cuda_api.h"

@@ -49,7 +49,7 @@ absl::StatusOr<CuptiFunctions> Load(const std::string& name) {
   return cupti;
 }
 
-class LoadedCupti final : public CuptiAccounting {
+class LoadedCupti final : public CudaCallCounter {
  public:
   explicit LoadedCupti(const CuptiFunctions& cupti) : cupti_(cupti) {}
   ~LoadedCupti() override {
@@ -77,11 +77,6 @@ class LoadedCupti final : public CuptiAccounting {
     return stats;
   }
 
-  void Reset() override {
-    const std::lock_guard lock(mutex_);
-    totals_.clear();
-  }
-
  private:
   using Key = std::pair<CUpti_CallbackDomain, CUpti_CallbackId>;
 
@@ -93,8 +88,9 @@ class LoadedCupti final : public CuptiAccounting {
         "cupti: ", call, ": ", why == nullptr ? "?" : why, " (", result, ")"));
   }
 
-  // On the thread of the call, as it begins and as it returns. The 8 bytes of
-  // correlationData are the call's own: when it began, 0 inside another.
+  // CUPTI calls this on the thread of each call, when it begins and when it
+  // returns. correlationData is 8 bytes of memory per call: here the time at
+  // which it began, or 0 for a call inside another.
   static void CUPTIAPI OnCall(void* self, CUpti_CallbackDomain domain,
                               CUpti_CallbackId id, const void* data) {
     thread_local int depth = 0;
@@ -103,7 +99,7 @@ class LoadedCupti final : public CuptiAccounting {
       *call.correlationData = depth++ == 0 ? NowNs() : 0;
       return;
     }
-    // One that began before Create has no entry here.
+    // A call that began before counting did has no entry here.
     if (depth > 0 && --depth == 0 && *call.correlationData != 0) {
       static_cast<LoadedCupti*>(self)->Add(
           {domain, id}, call.functionName,
@@ -126,7 +122,7 @@ class LoadedCupti final : public CuptiAccounting {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CuptiAccounting>> CuptiAccounting::Create(
+absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCallsByCupti(
     const std::string& library) {
   ASSIGN_OR_RETURN(
       const CuptiFunctions cupti,

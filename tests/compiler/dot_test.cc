@@ -47,7 +47,7 @@ TEST(DotTest, DrawsALeafOncePerUse) {
 TEST(DotTest, ListsTheOpsThatAFusedNodeWasMadeFrom) {
   Graph graph;
   const Value x = graph.AddInput("x", F32({3, 7}));
-  const Value y = graph.Add(OpKind::kRelu, {x});
+  const Value y = AddActivation(graph, Activation::kRelu, x);
   y.node->fused_from = {"add_bias", "relu"};
   EXPECT_THAT(PrintDot(graph), HasSubstr("%0 = relu\\nadd_bias + relu\""));
 }
@@ -55,7 +55,7 @@ TEST(DotTest, ListsTheOpsThatAFusedNodeWasMadeFrom) {
 TEST(DotTest, BreaksALongListOfOps) {
   Graph graph;
   const Value x = graph.AddInput("x", F32({3, 7}));
-  graph.Add(OpKind::kRelu, {x}).node->fused_from = {
+  AddActivation(graph, Activation::kRelu, x).node->fused_from = {
       "gather_rows", "count_correct", "minus_one_hot", "reduce_rows", "relu"};
   EXPECT_THAT(PrintDot(graph),
               HasSubstr("\\ngather_rows + count_correct + minus_one_hot + "
@@ -90,7 +90,7 @@ TEST(DotTest, ColoursEachPhaseDifferently) {
   for (Phase phase : {Phase::kNone, Phase::kForward, Phase::kLoss,
                       Phase::kBackward, Phase::kUpdate}) {
     graph.set_phase(phase);
-    x = graph.Add(OpKind::kRelu, {x});
+    x = AddActivation(graph, Activation::kRelu, x);
   }
   const std::string dot = PrintDot(graph);
   for (const char* color :

@@ -24,7 +24,7 @@ TEST(GraphTest, WrongOperandsAreRefusedWithTheirShapes) {
   EXPECT_THAT(g.AddNode(OpKind::kMatMul, {a}, MatMulAttrs{}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("matmul: want 2 to 3 operands, got 1")));
-  EXPECT_THAT(g.AddNode(OpKind::kRelu, {a}, ScaleAttrs{}),
+  EXPECT_THAT(g.AddNode(OpKind::kActivation, {a}, ScaleAttrs{}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("attributes of another op")));
   EXPECT_EQ(g.size(), 2);
@@ -33,8 +33,8 @@ TEST(GraphTest, WrongOperandsAreRefusedWithTheirShapes) {
 TEST(GraphTest, AnOperandThatComesLaterIsNotVerified) {
   Graph g;
   const Value x = g.AddInput("x", F32({2}));
-  const Value y = g.Add(OpKind::kRelu, {x});
-  const Value z = g.Add(OpKind::kTanh, {y});
+  const Value y = AddActivation(g, Activation::kRelu, x);
+  const Value z = AddActivation(g, Activation::kTanh, y);
   EXPECT_OK(g.Verify());
   g.MoveBefore(z.node, y.node);
   EXPECT_THAT(g.Verify(), StatusIs(kInternal, HasSubstr("not defined before")));
@@ -42,7 +42,8 @@ TEST(GraphTest, AnOperandThatComesLaterIsNotVerified) {
 
 TEST(GraphTest, ATypeThatIsNotTheInferredOneIsNotVerified) {
   Graph g;
-  const Value y = g.Add(OpKind::kRelu, {g.AddInput("x", F32({2}))});
+  const Value y =
+      AddActivation(g, Activation::kRelu, g.AddInput("x", F32({2})));
   y.node->types[0] = F32({3});
   EXPECT_THAT(g.Verify(), StatusIs(kInternal, HasSubstr("inferred")));
 }
@@ -57,7 +58,7 @@ TEST(GraphTest, TwoLeavesOfOneNameAreNotVerified) {
 TEST(GraphTest, AResultHasANameOfItsOwn) {
   Graph g;
   const Value x = g.AddInput("x", F32({2}));
-  const Value y = g.Add(OpKind::kRelu, {x});
+  const Value y = AddActivation(g, Activation::kRelu, x);
   Graph leaf = g.Clone();
   leaf.AddResult("x", leaf.nodes().back()->result());
   EXPECT_THAT(leaf.Verify(), StatusIs(kInternal, HasSubstr("result x has")));
@@ -75,7 +76,7 @@ TEST(GraphTest, ASizeOfZeroIsNotVerified) {
 TEST(GraphTest, AParamIsUpdatedOnceAndByItsOwnType) {
   Graph g;
   const Value w = g.AddParam("w", F32({2}));
-  g.AddUpdate(w, g.Add(OpKind::kRelu, {w}));
+  g.AddUpdate(w, AddActivation(g, Activation::kRelu, w));
   EXPECT_OK(g.Verify());
   Graph twice = g.Clone();
   twice.AddUpdate(twice.FindLeaf("w")->result(),
@@ -90,7 +91,7 @@ TEST(GraphTest, AParamIsUpdatedOnceAndByItsOwnType) {
 TEST(GraphTest, ACloneIsEqualAndApart) {
   Graph g;
   const Value x = g.AddInput("x", F32({2}));
-  g.AddResult("y", g.Add(OpKind::kRelu, {x}));
+  g.AddResult("y", AddActivation(g, Activation::kRelu, x));
   const Graph clone = g.Clone();
   const std::string text = PrintGraph(clone);
   EXPECT_EQ(text, PrintGraph(g));
@@ -114,11 +115,11 @@ TEST(GraphTest, UsesCountOperandSlotsAndOutputs) {
 TEST(GraphTest, ErasingTheInsertionPointMovesIt) {
   Graph g;
   const Value x = g.AddInput("x", F32({2}));
-  const Value y = g.Add(OpKind::kRelu, {x});
-  const Value z = g.Add(OpKind::kTanh, {x});
+  const Value y = AddActivation(g, Activation::kRelu, x);
+  const Value z = AddActivation(g, Activation::kTanh, x);
   g.set_insertion_point(y.node);
   g.Erase(y.node);
-  const Value w = g.Add(OpKind::kSigmoid, {x});
+  const Value w = AddActivation(g, Activation::kSigmoid, x);
   EXPECT_EQ(g.IndexOf(w.node) + 1, g.IndexOf(z.node));
 }
 

@@ -37,6 +37,14 @@ inline absl::StatusOr<Types> Infer(OpKind kind, const Types& types) {
   return Infer(kind, types, GetOpDef(kind).default_attrs);
 }
 
+// Of the op with this name in the text form.
+inline absl::StatusOr<Types> Infer(const std::string& name,
+                                   const Types& types) {
+  const std::optional<NamedOp> op = FindOp(name);
+  if (!op) return absl::NotFoundError(name);
+  return Infer(op->kind, types, op->attrs);
+}
+
 inline void ExpectTypes(const absl::StatusOr<Types>& got, const Types& want) {
   ASSERT_OK(got);
   EXPECT_EQ(*got, want);

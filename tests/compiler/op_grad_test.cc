@@ -72,7 +72,7 @@ std::vector<double> CentralDifferences(const Graph& graph, TensorMap bindings,
 void ExpectNoDeadNode(const Graph& graph, int begin) {
   for (int i = begin; i < graph.size(); ++i) {
     Node& node = *graph.nodes()[i];
-    EXPECT_GT(graph.CountUses(node.result()), 0) << "dead " << node.def().name;
+    EXPECT_GT(graph.CountUses(node.result()), 0) << "dead " << node.op();
   }
 }
 
@@ -408,9 +408,12 @@ TEST_P(OpGradTest, MakesNoNodeForAnOperandThatIsNotWanted) {
 std::vector<std::string> DifferentiableOps() {
   std::vector<std::string> names;
   for (const OpDef& def : AllOps()) {
-    if (!def.Has(kLeaf) && !def.Has(kNoGrad) && def.kind != OpKind::kConstant) {
+    if (!def.is_differentiable() || def.kind == OpKind::kConstant) continue;
+    if (def.rules.names == nullptr) {
       names.push_back(def.name);
+      continue;
     }
+    for (const OpName& name : def.rules.names()) names.push_back(name.text);
   }
   return names;
 }
@@ -526,11 +529,12 @@ absl::Status GradientStatus(const std::string& text) {
 
 TEST(OpGradRefusalTest, OpsWithoutARuleSayTheirName) {
   for (const OpDef& def : AllOps()) {
-    if (!def.Has(kLeaf) && !def.Has(kNoGrad)) continue;
+    if (def.is_differentiable()) continue;
     Graph graph;
     Node node;
     node.kind = def.kind;
-    EXPECT_THAT(def.grad({graph, node, {}, {}}),
+    node.attrs = def.default_attrs;
+    EXPECT_THAT(def.rules.grad({graph, node, {}, {}}),
                 StatusIs(absl::StatusCode::kUnimplemented,
                          absl::StrCat(def.name, ": has no gradient")));
   }

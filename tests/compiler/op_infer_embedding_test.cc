@@ -80,8 +80,9 @@ TEST(OpInferEmbeddingTest, WindowsGiveTheirLossAndTheirTables) {
   ExpectTypes(Infer(OpKind::kSgnsWindow, {in, out, c, F32({3}), n, row, lr},
                     PositivesAttrs{1}),
               want);
-  ExpectTypes(Infer(OpKind::kHsWindow, {in, out, c, F32({3}), n, row, row, lr}),
-              want);
+  ExpectTypes(
+      Infer(OpKind::kSgnsWindow, {in, out, c, F32({3}), n, row, row, lr}),
+      want);
   const TensorType mean = F32({1, 3});
   ExpectTypes(Infer(OpKind::kCbowWindow, {in, out, c, mean, mean, n, row, lr},
                     PositivesAttrs{1}),
@@ -98,7 +99,7 @@ TEST(OpInferEmbeddingTest, WindowsRefuseWhatDoesNotFit) {
   ExpectRefused(
       Infer(OpKind::kSgnsWindow, {in, F32({8, 6}), c, mask, n, row, lr}),
       "sgns_window: want in f32[V,D], out f32[U,D], contexts i32[C], mask "
-      "f32[C], outputs i32[N], weights f32[1,N], lr f32[], got f32[9,7], "
+      "f32[C], outputs i32[N], weights[, y] f32[1,N], lr f32[], got f32[9,7], "
       "f32[8,6], i32[3]");
   ExpectRefused(Infer(OpKind::kSgnsWindow, {in, out, c, mean, n, row, lr}),
                 "got f32[9,7], f32[8,7], i32[3], f32[1,3]");
@@ -106,8 +107,8 @@ TEST(OpInferEmbeddingTest, WindowsRefuseWhatDoesNotFit) {
                       PositivesAttrs{6}),
                 "want positives 0 to 5, got positives=6");
   ExpectRefused(
-      Infer(OpKind::kHsWindow, {in, out, c, mask, n, row, F32({1, 4}), lr}),
-      "weights, y f32[1,N]");
+      Infer(OpKind::kSgnsWindow, {in, out, c, mask, n, row, F32({1, 4}), lr}),
+      "weights[, y] f32[1,N]");
   ExpectRefused(
       Infer(OpKind::kCbowWindow, {in, out, c, mask, mean, n, row, lr}),
       "mean, spread f32[1,C]");

@@ -223,7 +223,7 @@ std::vector<std::string> StrategiesOf(const std::string& body) {
   std::vector<std::string> texts;
   if (!graph.ok()) return texts;
   const Node& node = *graph->nodes().back();
-  for (const Strategy& strategy : node.def().partition(node)) {
+  for (const Strategy& strategy : node.def().rules.partition(node)) {
     texts.push_back(strategy.ToString());
   }
   return texts;
@@ -239,9 +239,9 @@ TEST(OpPartitionTest, WorkersGetTheWholesResultsByEveryStrategy) {
     // random_team_test.cc runs its users.
     if (c.op == OpKind::kSparseMatMul || c.op == OpKind::kSparseOuter) return;
     const std::vector<Tensor> in = OperandsOf(node, c.bindings);
-    for (const Strategy& strategy : node.def().partition(node)) {
+    for (const Strategy& strategy : node.def().rules.partition(node)) {
       const std::string text =
-          absl::StrCat(node.def().name, " ", strategy.ToString());
+          absl::StrCat(node.op(), " ", strategy.ToString());
       const int64_t length = SplitLength(node, strategy);
       for (int workers : {1, 2, 3}) {
         listed.insert(absl::StrCat(text, " ", workers));
@@ -258,7 +258,7 @@ TEST(OpPartitionTest, WorkersGetTheWholesResultsByEveryStrategy) {
 TEST(OpPartitionTest, PartsOfAConstantAreConstants) {
   Graph graph;
   const Node& node = *graph.AddConstant(0.5f, F32({5, 3})).node;
-  const std::vector<Strategy> list = node.def().partition(node);
+  const std::vector<Strategy> list = node.def().rules.partition(node);
   EXPECT_EQ(list.size(), 3u);
   for (const Strategy& strategy : list) {
     EXPECT_EQ(Difference(node, {}, strategy, 2), "") << strategy.ToString();
@@ -270,7 +270,7 @@ TEST(OpPartitionTest, EveryListBeginsReplicatedAndIsWellFormed) {
   ForEachOpCase([&shared](const OpCase& c) {
     SCOPED_TRACE(c.name);
     const Node& node = NodeOf(c);
-    const std::vector<Strategy> list = node.def().partition(node);
+    const std::vector<Strategy> list = node.def().rules.partition(node);
     ASSERT_FALSE(list.empty());
     if (list.size() > 1) shared.insert(c.op);
     EXPECT_EQ(list[0], (Strategy{std::vector(node.operands.size(), R),
@@ -300,8 +300,7 @@ TEST(OpPartitionTest, EveryListBeginsReplicatedAndIsWellFormed) {
     if (def.Has(kLeaf) || def.kind == OpKind::kConstant) continue;
     const bool whole =
         def.kind == OpKind::kExchange || def.kind == OpKind::kBroadcastModels ||
-        def.kind == OpKind::kSgnsWindow || def.kind == OpKind::kHsWindow ||
-        def.kind == OpKind::kCbowWindow;
+        def.kind == OpKind::kSgnsWindow || def.kind == OpKind::kCbowWindow;
     EXPECT_EQ(shared.count(def.kind), whole ? 0u : 1u) << def.name;
   }
 }

@@ -211,49 +211,65 @@ TEST(ReferenceMatMulTest, AllFourTranspositionsGiveTheSameProduct) {
 TEST(ReferenceActivationTest, HasTheKnownValuesAtOne) {
   const double x = 1;
   double y = 0;
-  Relu(&x, &y, 1);
+  Activate(Activation::kRelu, &x, &y, 1);
   EXPECT_EQ(y, 1);
-  Tanh(&x, &y, 1);
+  Activate(Activation::kTanh, &x, &y, 1);
   EXPECT_NEAR(y, 0.76159415595576489, kRounding);
-  Sigmoid(&x, &y, 1);
+  Activate(Activation::kSigmoid, &x, &y, 1);
   EXPECT_NEAR(y, 0.73105857863000487, kRounding);
-  Gelu(&x, &y, 1);
+  Activate(Activation::kGelu, &x, &y, 1);
   EXPECT_NEAR(y, 0.84134474606854293, kRounding);
 }
 
 TEST(ReferenceActivationTest, StaysFiniteFarOut) {
   const Tensor x = {-1e4, 1e4};
   Tensor y(2);
-  Sigmoid(x.data(), y.data(), 2);
+  Activate(Activation::kSigmoid, x.data(), y.data(), 2);
   EXPECT_THAT(y, ElementsAre(0, 1));
-  Tanh(x.data(), y.data(), 2);
+  Activate(Activation::kTanh, x.data(), y.data(), 2);
   EXPECT_THAT(y, ElementsAre(-1, 1));
-  Gelu(x.data(), y.data(), 2);
+  Activate(Activation::kGelu, x.data(), y.data(), 2);
   EXPECT_THAT(y, ElementsAre(0, 1e4));
 }
 
 TEST(ReferenceActivationTest, GeluKeepsItsLeftTail) {
   const double x = -10;
   double y = 0;
-  Gelu(&x, &y, 1);
+  Activate(Activation::kGelu, &x, &y, 1);
   EXPECT_NEAR(y, -7.6198530241605e-23, 1e-35);
 }
 
 TEST(ReferenceActivationTest, ReluPassesNanOnAndHasNoSlopeAtZero) {
   double y = 0;
-  Relu(&kNan, &y, 1);
+  Activate(Activation::kRelu, &kNan, &y, 1);
   EXPECT_TRUE(std::isnan(y));
   const double zero = 0, dy = 1;
   double dx = -1;
-  ReluGrad(&zero, &dy, &dx, 1);
+  ActivateGrad(Activation::kRelu, &zero, &dy, &dx, 1);
   EXPECT_EQ(dx, 0);
 }
 
+// w' and the new states of a step from {w, states} with lr 0.1.
+Tensor UpdateOf(UpdateRule rule, Tensor values, double dw,
+                const std::vector<double>& hyper, bool flag = false,
+                double step = 1) {
+  UpdateArgs args = {};
+  args.w = args.w_out = &values[0];
+  args.dw = &dw;
+  for (size_t i = 1; i < values.size(); ++i) {
+    args.state[i - 1] = args.state_out[i - 1] = &values[i];
+  }
+  args.lr = 0.1;
+  args.step = step;
+  std::copy(hyper.begin(), hyper.end(), args.hyper);
+  args.flag = flag;
+  args.n = 1;
+  Update(rule, args);
+  return values;
+}
+
 double SgdOf(double weight_decay) {
-  const double w = 1, dw = 0.5;
-  double w_new = 0;
-  SgdUpdate(&w, &dw, 0.1, weight_decay, &w_new, 1);
-  return w_new;
+  return UpdateOf(UpdateRule::kSgd, {1}, 0.5, {weight_decay})[0];
 }
 
 TEST(ReferenceUpdateTest, SgdStepsAgainstTheGradientAndItsDecay) {
@@ -263,11 +279,8 @@ TEST(ReferenceUpdateTest, SgdStepsAgainstTheGradientAndItsDecay) {
 
 // w', v' of one step from w = 1, dw = 0.5, v = 0.2.
 Tensor MomentumOf(bool nesterov, double weight_decay) {
-  const double w = 1, dw = 0.5, v = 0.2;
-  Tensor out(2);
-  MomentumUpdate(&w, &dw, &v, 0.1, 0.9, nesterov, weight_decay, &out[0],
-                 &out[1], 1);
-  return out;
+  return UpdateOf(UpdateRule::kMomentum, {1, 0.2}, 0.5, {0.9, weight_decay},
+                  nesterov);
 }
 
 TEST(ReferenceUpdateTest, MomentumTakesTheHandComputedStep) {
@@ -283,12 +296,10 @@ TEST(ReferenceUpdateTest, NesterovLooksAhead) {
 }
 
 // w', m', v' of a step from {w, m, v}.
-Tensor AdamOf(const Tensor& state, double dw, double step, double epsilon,
+Tensor AdamOf(const Tensor& values, double dw, double step, double epsilon,
               double weight_decay, bool decoupled) {
-  Tensor out(3);
-  AdamUpdate(&state[0], &dw, &state[1], &state[2], 0.1, step, 0.9, 0.999,
-             epsilon, weight_decay, decoupled, &out[0], &out[1], &out[2], 1);
-  return out;
+  return UpdateOf(UpdateRule::kAdam, values, dw,
+                  {0.9, 0.999, epsilon, weight_decay}, decoupled, step);
 }
 
 TEST(ReferenceUpdateTest, AdamTakesTwoHandComputedSteps) {

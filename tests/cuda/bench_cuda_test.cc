@@ -40,24 +40,26 @@ TEST_F(BenchCudaTest, TheBenchmarkComparesEveryWay) {
     EXPECT_GT(way.synced_us.at(0), 0);
     EXPECT_GT(way.first_step_ms.at(0), 0);
   }
-  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
-                                          "fused", "t1_ops", "t1", "t2", "t3",
-                                          "t1_split", "t2_split", "t3_split"));
+  EXPECT_THAT(
+      names, testing::ElementsAre("unfused_ops", "unfused", "library_ops",
+                                  "library", "fused_ops", "fused", "persistent",
+                                  "fused_split", "persistent_split"));
   EXPECT_THAT(row.refused, testing::IsEmpty());
   EXPECT_GT(row.Way("unfused_ops").dispatches, 20);
-  EXPECT_EQ(row.Way("t3").dispatches, 1);
+  EXPECT_EQ(row.Way("persistent").dispatches, 1);
 }
 
-TEST_F(BenchCudaTest, TheBenchmarkTakesOneTierBesideT0) {
+TEST_F(BenchCudaTest, TheBenchmarkTakesOneTierBesideTheLibrarys) {
   Config config = Settings(Device::kGpu);
   config.samples = 1;
-  config.compile.cuda.tier = CudaTier::kT3;
+  config.compile.cuda.tier = CudaTier::kPersistent;
   ASSERT_OK_AND_ASSIGN(const BenchRow row,
                        BenchStep(config, data_, 8, [](const std::string&) {}));
   std::vector<std::string> names;
   for (const WayResult& way : row.ways) names.push_back(way.name);
-  EXPECT_THAT(names, testing::ElementsAre("unfused_ops", "unfused", "t0_ops",
-                                          "fused", "t3", "t3_split"));
+  EXPECT_THAT(
+      names, testing::ElementsAre("unfused_ops", "unfused", "library_ops",
+                                  "library", "persistent", "persistent_split"));
 }
 
 }  // namespace

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the accounting of a run says, against the emulator's log of calls.
+// The calls of CUDA that a profile lists, on the emulator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
-#include "runtime/cuda/timed_cuda.h"
 #include "tests/cuda_emulator/emulated_cuda.h"
 #include "tests/status_matchers.h"
 #include "trainer/data/random_rows.h"
@@ -19,68 +15,58 @@
 namespace onestep {
 namespace {
 
-class CudaAccountingTest : public testing::Test {
- protected:
-  absl::StatusOr<std::unique_ptr<StepSession>> Session(Dispatch dispatch,
-                                                       CudaTier tier) {
-    CompileOptions options;
-    options.device = Device::kGpu;
-    options.dispatch = dispatch;
-    options.cuda.cuda = &timed_;
-    options.cuda.tier = tier;
-    options.cuda.steps_per_launch = 4;
-    return StepSession::Create({.widths = {16, 8, 3}}, {}, options, data_, 4);
-  }
-
-  void Mark() {
-    timed_.Reset();
-    emulated_.log().Mark();
-  }
-
-  // In the words of CallLog::Counts.
-  std::string Counts() const {
-    std::map<std::string, int64_t> counts;
-    for (const CudaCallStats& s : timed_.Stats()) counts[s.call] = s.calls;
-    std::string text;
-    for (const auto& [call, calls] : counts) {
-      absl::StrAppend(&text, text.empty() ? "" : ", ", call, " ", calls);
-    }
-    return text;
-  }
-
-  const Dataset data_ = RandomRows(/*rows=*/200, 16, 3, /*seed=*/1);
-  EmulatedCuda emulated_;
-  TimedCuda timed_{emulated_};
-};
-
-TEST_F(CudaAccountingTest, CountsTheCallsOfARun) {
-  for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kOps, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2},
-        std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
-    Mark();
-    ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier));
-    ASSERT_OK(session->Run(14));
-    EXPECT_EQ(Counts(), emulated_.log().Counts());
-    Mark();
-    ASSERT_OK(session->Run(14));
-    EXPECT_EQ(Counts(), emulated_.log().Counts());
-  }
-}
-
-TEST_F(CudaAccountingTest, ATracedNodeIsALaunchBetweenTwoEventsAndAWait) {
-  ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT1));
+TEST(CudaAccountingTest, ATracedNodeIsALaunchBetweenTwoEventsAndAWait) {
+  const Dataset data = RandomRows(/*rows=*/200, 16, 3, /*seed=*/1);
+  EmulatedCuda cuda;
+  CompileOptions options;
+  options.device = Device::kGpu;
+  options.dispatch = Dispatch::kGraph;
+  options.cuda.cuda = &cuda;
+  options.cuda.tier = CudaTier::kFused;
+  options.cuda.steps_per_launch = 4;
+  ASSERT_OK_AND_ASSIGN(
+      const auto session,
+      StepSession::Create({.widths = {16, 8, 3}}, {}, options, data, 4));
   std::vector<StepTrace> traces;
   ASSERT_OK(session->RunTraced(5, traces));
-  Mark();
+  cuda.log().Mark();
   ASSERT_OK(session->RunTraced(5, traces));
-  EXPECT_EQ(Counts(),
+  EXPECT_EQ(cuda.log().Counts(),
             "CopyToHost 2, Elapsed 20, "
             "LaunchKernel 20, Preload 4, Record 40, Synchronize 2, "
             "WaitOnHost 20");
-  EXPECT_EQ(Counts(), emulated_.log().Counts());
+}
+
+TEST(CudaAccountingTest, HasTheCallsOfTheStepsThatItRuns) {
+  const Dataset data = RandomRows(/*rows=*/200, 16, 3, /*seed=*/1);
+  EmulatedCuda cuda;
+  CompileOptions options;
+  options.device = Device::kGpu;
+  options.dispatch = Dispatch::kGraph;
+  options.cuda.cuda = &cuda;
+  options.cuda.tier = CudaTier::kFused;
+  options.cuda.steps_per_launch = 4;
+  ASSERT_OK_AND_ASSIGN(
+      const auto session,
+      StepSession::Create({.widths = {16, 8, 3}}, {}, options, data, 4));
+  ASSERT_OK(session->Run(8));
+  ASSERT_OK_AND_ASSIGN(const CudaAccounting accounting,
+                       AccountForCalls(*session, cuda, /*steps=*/8, 3));
+  EXPECT_EQ(accounting.note, "");
+  EXPECT_EQ(accounting.steps, 24);
+  int64_t launches = 0;
+  for (const CudaCallStats& stats : accounting.calls) {
+    if (stats.call == "LaunchGraph") launches = stats.calls;
+  }
+  EXPECT_EQ(launches, 6);
+}
+
+TEST(CudaProfileTest, SaysThatNothingCountsTheCalls) {
+  Profile profile;
+  profile.device = Device::kGpu;
+  profile.accounting.emplace().note = "the calls of CUDA are not counted: why";
+  EXPECT_THAT(ToText(profile),
+              testing::HasSubstr("\nthe calls of CUDA are not counted: why\n"));
 }
 
 // Two CPU threads, as is the default: they are nothing to a GPU's profile.
@@ -94,17 +80,17 @@ TEST(CudaProfileTest, HasTheNodesTimesAndTheCallsOfUndisturbedSteps) {
   ProfileOptions options;
   options.batch = 4;
   options.steps = 20;
-  for (const CudaTier tier : {CudaTier::kT1, CudaTier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kFused, CudaTier::kPersistent}) {
     compile.cuda.tier = tier;
     const auto profiles = ProfileSteps({.widths = {16, 8, 3}}, {},
                                        {{"way", compile}}, data, options);
     ASSERT_OK(profiles);
     const Profile* const profile = &(*profiles)[0];
-    ASSERT_EQ(profile->accounting.size(), 2u);
-    EXPECT_FALSE(profile->accounting[0].calls.empty());
+    ASSERT_TRUE(profile->accounting.has_value());
+    EXPECT_FALSE(profile->accounting->calls.empty());
     EXPECT_GT(profile->undisturbed_us, 0);
     // Three kernels and the step's boundary, or one kernel for many steps.
-    const bool nodes = tier == CudaTier::kT1;
+    const bool nodes = tier == CudaTier::kFused;
     EXPECT_EQ(profile->rows.size(), nodes ? 5u : 1u);
     EXPECT_EQ(profile->steps >= 20, nodes);
     // The emulator's clock has all kernels take as long as the empty one.

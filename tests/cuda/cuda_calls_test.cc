@@ -66,7 +66,7 @@ class CudaCallsTest : public testing::Test {
 };
 
 TEST_F(CudaCallsTest, AGraphIsLaunchedOncePerStep) {
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
     ASSERT_OK_AND_ASSIGN(const auto session, Session(Dispatch::kGraph, tier));
     // Then the losses and counts come back, and nothing else.
     EXPECT_EQ(CallsOf(*session, 5),
@@ -76,11 +76,9 @@ TEST_F(CudaCallsTest, AGraphIsLaunchedOncePerStep) {
 }
 
 TEST_F(CudaCallsTest, AnUnrolledGraphIsLaunchedOncePerNSteps) {
-  for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kGraph, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2}}) {
-    ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier, 4));
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
+    ASSERT_OK_AND_ASSIGN(const auto session,
+                         Session(Dispatch::kGraph, tier, 4));
     // 14 steps: three graphs of four, two of one.
     EXPECT_EQ(CallsOf(*session, 14),
               "CopyToHost 2, LaunchGraph 5, Synchronize 1")
@@ -90,7 +88,7 @@ TEST_F(CudaCallsTest, AnUnrolledGraphIsLaunchedOncePerNSteps) {
 
 TEST_F(CudaCallsTest, APersistentKernelIsLaunchedOncePerSlice) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kSingle, CudaTier::kT3));
+                       Session(Dispatch::kSingle, CudaTier::kPersistent));
   const std::string calls = CallsOf(*session, 15);
   // The host asks whether it is done, as often as that takes.
   EXPECT_THAT(
@@ -100,7 +98,7 @@ TEST_F(CudaCallsTest, APersistentKernelIsLaunchedOncePerSlice) {
 
 TEST_F(CudaCallsTest, AKernelThatOutlivesItsSliceIsStoppedAndLaunchedAgain) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kSingle, CudaTier::kT3));
+                       Session(Dispatch::kSingle, CudaTier::kPersistent));
   ASSERT_OK(session->Run(4));
   // A device so busy that it begins a kernel after the time of a slice.
   using Clock = std::chrono::steady_clock;
@@ -113,7 +111,7 @@ TEST_F(CudaCallsTest, AKernelThatOutlivesItsSliceIsStoppedAndLaunchedAgain) {
     return false;
   }});
   const CompileOptions options =
-      Options(busy, Dispatch::kSingle, CudaTier::kT3);
+      Options(busy, Dispatch::kSingle, CudaTier::kPersistent);
   ASSERT_OK_AND_ASSIGN(const auto sliced,
                        StepSession::Create(model_, {}, options, data_, 4));
   ASSERT_OK(sliced->Run(4));
@@ -125,7 +123,7 @@ TEST_F(CudaCallsTest, AKernelThatOutlivesItsSliceIsStoppedAndLaunchedAgain) {
 
 TEST_F(CudaCallsTest, OpsAreALaunchEach) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kOps, CudaTier::kT1));
+                       Session(Dispatch::kOps, CudaTier::kFused));
   EXPECT_EQ(session->executable().dispatches(), 4);
   EXPECT_EQ(CallsOf(*session, 5),
             "CopyToHost 2, LaunchKernel 20, Synchronize 1");
@@ -135,10 +133,9 @@ TEST_F(CudaCallsTest, OpsAreALaunchEach) {
 // launches.
 TEST_F(CudaCallsTest, NothingIsCopiedAllocatedOrWaitedForBetweenSteps) {
   for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kOps, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT1},
-        std::pair{Dispatch::kSingle, CudaTier::kT2}}) {
+       {std::pair{Dispatch::kOps, CudaTier::kLibrary},
+        std::pair{Dispatch::kGraph, CudaTier::kLibrary},
+        std::pair{Dispatch::kGraph, CudaTier::kFused}}) {
     ASSERT_OK_AND_ASSIGN(const auto session, Session(dispatch, tier, 2));
     const size_t before = cuda_.log().calls().size();
     ASSERT_OK(session->Run(20));
@@ -162,7 +159,7 @@ TEST_F(CudaCallsTest, NothingIsCopiedAllocatedOrWaitedForBetweenSteps) {
 
 TEST_F(CudaCallsTest, AnEpochCopiesItsRowOrderAndRatesOnce) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT1));
+                       Session(Dispatch::kGraph, CudaTier::kFused));
   ASSERT_OK(session->Run(50));  // an epoch: 200 rows
   const int64_t before = session->executable().traffic()->to_device_bytes;
   cuda_.log().Mark();
@@ -185,18 +182,16 @@ TEST_F(CudaCallsTest, AGraphHasTheNodesOfItsSteps) {
                         cuda_.log().Count("AddChildGraph"), " of the library, ",
                         cuda_.log().Count("Instantiate"), " graph");
   };
-  EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kT0),
+  EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kLibrary),
             "16 kernels, 20 of the library, 1 graph");
-  EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kT1),
+  EXPECT_EQ(nodes(Dispatch::kGraph, CudaTier::kFused),
             "13 kernels, 0 of the library, 1 graph");
-  EXPECT_EQ(nodes(Dispatch::kSingle, CudaTier::kT2),
-            "6 kernels, 0 of the library, 1 graph");
 }
 
 // With a device as without one: the plan is of a step with all bound.
 TEST_F(CudaCallsTest, TheReportHasTheNodesOfAStep) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT0));
+                       Session(Dispatch::kGraph, CudaTier::kLibrary));
   const CudaReport& report = *session->compiled().cuda;
   EXPECT_THAT(report.nodes, HasSubstr("9  step boundary "));
   EXPECT_THAT(report.nodes_dot, HasSubstr("StepBoundary"));
@@ -205,7 +200,7 @@ TEST_F(CudaCallsTest, TheReportHasTheNodesOfAStep) {
 
 TEST_F(CudaCallsTest, ADrawingIsOfTheGraphThatRuns) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT1, 4));
+                       Session(Dispatch::kGraph, CudaTier::kFused, 4));
   ASSERT_OK(session->Run(4));
   const TempFolder folder;
   const std::string file = folder.path() + "/step.dot";
@@ -225,7 +220,7 @@ TEST_F(CudaCallsTest, ADrawingIsOfTheGraphThatRuns) {
 
 TEST_F(CudaCallsTest, GraphsThatAreMadeAnewLeaveNothingBehind) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT0));
+                       Session(Dispatch::kGraph, CudaTier::kLibrary));
   Executable& executable = session->executable();
   float correct = 0;
   // A result more or less is a graph of other nodes.
@@ -248,7 +243,8 @@ TEST_F(CudaCallsTest, GraphsThatAreMadeAnewLeaveNothingBehind) {
 }
 
 TEST_F(CudaCallsTest, GraphsEndBeforeTheirMemoryAndThatBeforeTheStream) {
-  ASSERT_OK_AND_ASSIGN(auto session, Session(Dispatch::kGraph, CudaTier::kT0));
+  ASSERT_OK_AND_ASSIGN(auto session,
+                       Session(Dispatch::kGraph, CudaTier::kLibrary));
   ASSERT_OK(session->Run(3));
   const size_t before = cuda_.log().calls().size();
   session.reset();
@@ -266,9 +262,10 @@ TEST_F(CudaCallsTest, GraphsEndBeforeTheirMemoryAndThatBeforeTheStream) {
 }
 
 TEST_F(CudaCallsTest, AProgramsEndLeavesTheOthersTheirMemory) {
-  ASSERT_OK_AND_ASSIGN(auto first, Session(Dispatch::kGraph, CudaTier::kT0));
+  ASSERT_OK_AND_ASSIGN(auto first,
+                       Session(Dispatch::kGraph, CudaTier::kLibrary));
   ASSERT_OK_AND_ASSIGN(const auto second,
-                       Session(Dispatch::kGraph, CudaTier::kT0));
+                       Session(Dispatch::kGraph, CudaTier::kLibrary));
   ASSERT_OK(first->Run(2));
   ASSERT_OK(second->Run(1));
   const float loss = first->loss();
@@ -299,21 +296,26 @@ std::vector<std::string> Clusters(int64_t hidden, int most) {
 }
 
 TEST(CudaClusterTest, IsAsLargeAsTheDevicePlacesOne) {
-  const std::string no = "tier t3: the device cannot place a cluster of ";
-  const std::string none = "tier t3: the device has no clusters of blocks";
-  EXPECT_THAT(Clusters(128, 16), ElementsAre("t3, cluster of 16"));
-  EXPECT_THAT(Clusters(128, 8), ElementsAre(no + "16", "t3, cluster of 8"));
+  const std::string no =
+      "tier persistent: the device cannot place a cluster of ";
+  const std::string none =
+      "tier persistent: the device has no clusters of blocks";
+  EXPECT_THAT(Clusters(128, 16), ElementsAre("persistent, cluster of 16"));
+  EXPECT_THAT(Clusters(128, 8),
+              ElementsAre(no + "16", "persistent, cluster of 8"));
   EXPECT_THAT(Clusters(128, 1),
-              ElementsAre(no + "16", no + "8", none, "t2, cluster of 1"));
+              ElementsAre(no + "16", no + "8", none, "fused, cluster of 1"));
   // Of fewer blocks than 8, the one size is asked for once.
-  EXPECT_THAT(Clusters(32, 1), ElementsAre(no + "4", none, "t2, cluster of 1"));
+  EXPECT_THAT(Clusters(32, 1),
+              ElementsAre(no + "4", none, "fused, cluster of 1"));
 }
 
 TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {
   EmulatedCuda cuda({.no_algorithm = [](const CudaMatMul& matmul) {
     return matmul.mask_out;
   }});
-  const CompileOptions options = Options(cuda, Dispatch::kGraph, CudaTier::kT0);
+  const CompileOptions options =
+      Options(cuda, Dispatch::kGraph, CudaTier::kLibrary);
   {
     ASSERT_OK_AND_ASSIGN(const auto session,
                          StepSession::Create(model_, {}, options, data_, 4));
@@ -326,7 +328,7 @@ TEST_F(CudaCallsTest, AMatMulThatTheLibraryLacksIsOurs) {
 
 TEST_F(CudaCallsTest, TheFusedMatMulsAreTheLibrarys) {
   ASSERT_OK_AND_ASSIGN(const auto session,
-                       Session(Dispatch::kGraph, CudaTier::kT0));
+                       Session(Dispatch::kGraph, CudaTier::kLibrary));
   std::vector<std::string> matmuls;
   for (const CudaNode& node : session->compiled().cuda->program->Nodes()) {
     if (node.library) matmuls.push_back(node.matmul.ToString());

@@ -55,7 +55,7 @@ void ExpectClean(const EmulatedCuda& cuda) {
 TEST(CudaFailuresTest, NoDriver) {
   EmulatedCuda cuda;
   cuda.FailAt("Device", 1, kCudaInsufficientDriver);
-  const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kT0);
+  const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kLibrary);
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("driver")));
   EXPECT_EQ(ExitCodeOf(status, 0), kExitUnavailable);
@@ -66,7 +66,7 @@ TEST(CudaFailuresTest, OutOfMemory) {
   EmulatedCudaOptions small;
   small.device.memory_bytes = 1000;
   EmulatedCuda cuda(small);
-  const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kT1);
+  const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kFused);
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("cudaMalloc of"), HasSubstr("free"))));
@@ -98,7 +98,8 @@ TEST(CudaFailuresTest, AnInvalidatedCaptureNamesTheNode) {
                          kCudaCaptureImplicit}) {
     EmulatedCuda cuda;
     cuda.FailAt("EndCapture", 2, code);
-    const absl::Status status = Train(cuda, Dispatch::kGraph, CudaTier::kT0);
+    const absl::Status status =
+        Train(cuda, Dispatch::kGraph, CudaTier::kLibrary);
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kInternal,
                          AllOf(HasSubstr("graph node"), HasSubstr("matmul"),
@@ -110,9 +111,9 @@ TEST(CudaFailuresTest, AnInvalidatedCaptureNamesTheNode) {
 
 TEST(CudaFailuresTest, AKernelThatFailsEndsTheRun) {
   for (const auto& [dispatch, tier] :
-       {std::pair{Dispatch::kOps, CudaTier::kT0},
-        std::pair{Dispatch::kGraph, CudaTier::kT0},
-        std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
+       {std::pair{Dispatch::kOps, CudaTier::kLibrary},
+        std::pair{Dispatch::kGraph, CudaTier::kLibrary},
+        std::pair{Dispatch::kSingle, CudaTier::kPersistent}}) {
     EmulatedCuda cuda;
     cuda.FailAt("RunKernel", 1, kCudaLaunchFailure);
     const absl::Status status = Train(cuda, dispatch, tier);
@@ -128,12 +129,11 @@ TEST(CudaFailuresTest, AKernelThatFailsEndsTheRun) {
 // the device, and with those of a step at a time.
 TEST(CudaFailuresTest, AnyCallMayFail) {
   for (const auto& [dispatch, tier, limit] :
-       {std::tuple{Dispatch::kOps, CudaTier::kT0, 0},
-        std::tuple{Dispatch::kGraph, CudaTier::kT0, 0},
-        std::tuple{Dispatch::kGraph, CudaTier::kT1, 0},
-        std::tuple{Dispatch::kGraph, CudaTier::kT1, 1},
-        std::tuple{Dispatch::kSingle, CudaTier::kT2, 0},
-        std::tuple{Dispatch::kSingle, CudaTier::kT3, 0}}) {
+       {std::tuple{Dispatch::kOps, CudaTier::kLibrary, 0},
+        std::tuple{Dispatch::kGraph, CudaTier::kLibrary, 0},
+        std::tuple{Dispatch::kGraph, CudaTier::kFused, 0},
+        std::tuple{Dispatch::kGraph, CudaTier::kFused, 1},
+        std::tuple{Dispatch::kSingle, CudaTier::kPersistent, 0}}) {
     EmulatedCuda whole;
     ASSERT_OK(Train(whole, dispatch, tier, limit));
     ExpectClean(whole);
@@ -175,7 +175,7 @@ TEST(CudaFailuresTest, AnyCallOfATracedRunMayFail) {
     CompileOptions options;
     options.device = Device::kGpu;
     options.cuda.cuda = &cuda;
-    options.cuda.tier = CudaTier::kT0;
+    options.cuda.tier = CudaTier::kLibrary;
     {
       ASSERT_OK_AND_ASSIGN(
           const auto session,

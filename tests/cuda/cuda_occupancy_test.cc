@@ -129,7 +129,7 @@ TEST(CudaOccupancyTest, OfAStepIsInTheReport) {
     options.device = Device::kGpu;
     options.dispatch = dispatch;
     options.cuda.cuda = &cuda;
-    options.cuda.tier = CudaTier::kT1;
+    options.cuda.tier = CudaTier::kFused;
     const auto session =
         StepSession::Create({.widths = {16, 8, 3}}, {}, options, data, 4);
     EXPECT_OK(session);

@@ -54,7 +54,7 @@ class CudaTraceTest : public CudaTest {
 
 TEST_F(CudaTraceTest, HasTheSameLossesAsRun) {
   for (const Dispatch dispatch : {Dispatch::kOps, Dispatch::kGraph}) {
-    for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+    for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
       SCOPED_TRACE(std::string(ToString(dispatch)) + " " + ToString(tier));
       ExpectSameLosses(dispatch, tier);
     }
@@ -62,11 +62,12 @@ TEST_F(CudaTraceTest, HasTheSameLossesAsRun) {
 }
 
 TEST_F(CudaTraceTest, HasTheSameLossesWhereRowsAreBroughtAsStepsNeedThem) {
-  ExpectSameLosses(Dispatch::kGraph, CudaTier::kT0, /*table_limit_bytes=*/1);
+  ExpectSameLosses(Dispatch::kGraph, CudaTier::kLibrary,
+                   /*table_limit_bytes=*/1);
 }
 
 TEST_F(CudaTraceTest, ItsCallsAreTheNodesLaidEndToEnd) {
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
     ASSERT_OK_AND_ASSIGN(const auto session, Session(Dispatch::kGraph, tier));
     std::vector<StepTrace> traces;
     ASSERT_OK(session->RunTraced(4, traces));
@@ -95,14 +96,13 @@ TEST_F(CudaTraceTest, ItsCallsAreTheNodesLaidEndToEnd) {
 
 // What is refused is not what ends a program.
 TEST_F(CudaTraceTest, RefusesAKernelOfWholeStepsAndRunsOn) {
-  for (const CudaTier tier : {CudaTier::kT2, CudaTier::kT3}) {
-    ASSERT_OK_AND_ASSIGN(const auto session, Session(Dispatch::kSingle, tier));
-    std::vector<StepTrace> traces;
-    EXPECT_THAT(session->RunTraced(1, traces),
-                StatusIs(absl::StatusCode::kUnimplemented,
-                         "run traced: a kernel runs whole steps"));
-    EXPECT_OK(session->Run(1));
-  }
+  ASSERT_OK_AND_ASSIGN(const auto session,
+                       Session(Dispatch::kSingle, CudaTier::kPersistent));
+  std::vector<StepTrace> traces;
+  EXPECT_THAT(session->RunTraced(1, traces),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       "run traced: a kernel runs whole steps"));
+  EXPECT_OK(session->Run(1));
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ class EmulatedDevice final : public CudaDeviceUnderTest {
 
 }  // namespace
 
+absl::StatusOr<CudaApi*> FindCuda() {
+  return absl::UnavailableError("device gpu: this test names its own CUDA");
+}
+
 absl::StatusOr<std::unique_ptr<CudaDeviceUnderTest>> MakeCudaDeviceUnderTest(
     uint64_t seed) {
   return std::make_unique<EmulatedDevice>(seed);

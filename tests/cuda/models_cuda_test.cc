@@ -76,13 +76,13 @@ absl::StatusOr<std::map<std::string, TensorType>> TypesOf(const Step& step,
 class ModelsCudaTest : public CudaTest {
  protected:
   CompileOptions Options(Dispatch dispatch, bool fuse,
-                         CudaTier tier = CudaTier::kT0,
+                         CudaTier tier = CudaTier::kLibrary,
                          Kernels kernels = Kernels::kLoops) {
     CompileOptions options;
     options.device = Device::kGpu;
     options.dispatch = dispatch;
     options.fuse = fuse;
-    options.kernels = tier == CudaTier::kT0 ? kernels : Kernels::kAuto;
+    options.kernels = tier == CudaTier::kLibrary ? kernels : Kernels::kAuto;
     options.cuda.cuda = &cuda();
     options.cuda.tier = tier;
     return options;
@@ -252,7 +252,7 @@ std::vector<std::string> OwnInputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->def().Has(kLeaf)) continue;
     const int operands = static_cast<int>(node->operands.size());
-    const auto axes = node->def().batch(operands, node->attrs);
+    const auto axes = node->def().rules.batch(operands, node->attrs);
     for (int i = 0; i < operands; ++i) {
       const Node& leaf = *node->operands[i].node;
       if (leaf.kind == OpKind::kInput && axes[i] != ModelAxis::kShared &&
@@ -269,7 +269,8 @@ TEST_F(ModelsCudaTest, EveryOpThatMayBeOfEachModel) {
   std::map<OpKind, int> cases;
   ForEachOpCase([&](const OpCase& c) {
     const std::vector<std::string> inputs = OwnInputs(c.graph);
-    if (inputs.empty() || !HasGpuKernel(c.op) || cases[c.op]++ % 13 != 4) {
+    if (inputs.empty() || !GetOpDef(c.op).RunsOn(kCuda) ||
+        cases[c.op]++ % 13 != 4) {
       return;
     }
     SCOPED_TRACE(c.name);
@@ -299,17 +300,16 @@ TEST_F(ModelsCudaTest, EveryTier) {
   const Step step = TrainStep({20, 12, 5}, 8);
   for (const int64_t models : {1, 2, 5}) {
     for (const Dispatch dispatch : {Dispatch::kOps, Dispatch::kGraph}) {
-      for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
+      for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kFused}) {
         ExpectEachAsAlone(step, models, Options(dispatch, true, tier),
                           SameBits);
       }
     }
-    for (const CudaTier tier : {CudaTier::kT2, CudaTier::kT3}) {
-      CompileOptions options = Options(Dispatch::kSingle, true, tier);
-      ExpectEachAsAlone(step, models, options, SameBits);
-      options.cuda.first_layer = CudaFirstLayer::kSplit;
-      ExpectEachAsAlone(step, models, options, SameBits);
-    }
+    CompileOptions options =
+        Options(Dispatch::kSingle, true, CudaTier::kPersistent);
+    ExpectEachAsAlone(step, models, options, SameBits);
+    options.cuda.first_layer = CudaFirstLayer::kSplit;
+    ExpectEachAsAlone(step, models, options, SameBits);
     const std::vector<float> losses = Floats(got_.at("loss"));
     ASSERT_EQ(std::ssize(losses), step.steps * models);
     for (int64_t k = 0; k < models; ++k) {
@@ -321,7 +321,8 @@ TEST_F(ModelsCudaTest, EveryTier) {
 // They would not all stop at one step: a launch ends by itself.
 TEST_F(ModelsCudaTest, APersistentKernelOfManyRunsInSlices) {
   const Step step = TrainStep({16, 4, 2}, 2, {}, /*steps=*/71);
-  ExpectEachAsAlone(step, 2, Options(Dispatch::kSingle, true, CudaTier::kT3),
+  ExpectEachAsAlone(step, 2,
+                    Options(Dispatch::kSingle, true, CudaTier::kPersistent),
                     SameBits);
   EXPECT_EQ(got_launches_, 1 + 2);
 }
@@ -351,19 +352,21 @@ TEST_F(ModelsCudaTest, TheLibrarysMatMulsAreABatch) {
   for (const int64_t classes : {12, 10}) {
     const Step step = TrainStep({24, 16, classes}, 8);
     ExpectEachAsAlone(
-        step, 5, Options(Dispatch::kGraph, true, CudaTier::kT0, Kernels::kAuto),
+        step, 5,
+        Options(Dispatch::kGraph, true, CudaTier::kLibrary, Kernels::kAuto),
         near);
   }
   ASSERT_OK(
       Run(TrainStep({24, 16, 10}, 8), TrainStep({24, 16, 10}, 8).leaves, 1,
-          Options(Dispatch::kGraph, true, CudaTier::kT0, Kernels::kAuto)));
+          Options(Dispatch::kGraph, true, CudaTier::kLibrary, Kernels::kAuto)));
   EXPECT_THAT(notes_, Contains(HasSubstr("1x matmul 8x10x16 fp32 bias: our own "
                                          "kernel: ")));
 }
 
 TEST_F(ModelsCudaTest, TheLoweringSaysHowMany) {
   const Step step = TrainStep({20, 12, 5}, 8);
-  CompileOptions options = Options(Dispatch::kSingle, true, CudaTier::kT3);
+  CompileOptions options =
+      Options(Dispatch::kSingle, true, CudaTier::kPersistent);
   options.vectorize = {5, step.inputs};
   ASSERT_OK_AND_ASSIGN(const Compiled compiled,
                        Compile(step.graph.Clone(), options));

@@ -7,17 +7,22 @@ namespace {
 
 class RealDevice final : public CudaDeviceUnderTest {
  public:
-  CudaApi& cuda() override { return RealCuda(); }
+  explicit RealDevice(CudaApi& cuda) : cuda_(cuda) {}
+  CudaApi& cuda() override { return cuda_; }
   bool emulated() const override { return false; }
   void ExpectClean() override {}
+
+ private:
+  CudaApi& cuda_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaDeviceUnderTest>> MakeCudaDeviceUnderTest(
     uint64_t) {
-  RETURN_IF_ERROR(RealCuda().Device().status());
-  return std::make_unique<RealDevice>();
+  ASSIGN_OR_RETURN(CudaApi* const cuda, FindCuda());
+  RETURN_IF_ERROR(cuda->Device().status());
+  return std::make_unique<RealDevice>(*cuda);
 }
 
 }  // namespace onestep

@@ -23,6 +23,7 @@
 namespace onestep {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 // What a run of steps gives.
@@ -172,16 +173,15 @@ TEST_F(TrainCudaTest, EveryTierTrainsMnistsNetAsTheOracleDoes) {
   };
   check(Options(Dispatch::kOps, false, CudaTier::kAuto));
   check(Options(Dispatch::kGraph, false, CudaTier::kAuto));
-  check(Options(Dispatch::kGraph, true, CudaTier::kT0));
-  CompileOptions loops = Options(Dispatch::kGraph, true, CudaTier::kT0);
+  check(Options(Dispatch::kGraph, true, CudaTier::kLibrary));
+  CompileOptions loops = Options(Dispatch::kGraph, true, CudaTier::kLibrary);
   loops.kernels = Kernels::kLoops;
   check(loops);
   for (const CudaFirstLayer layer :
        {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     for (const auto& [dispatch, tier] :
-         {std::pair{Dispatch::kGraph, CudaTier::kT1},
-          std::pair{Dispatch::kSingle, CudaTier::kT2},
-          std::pair{Dispatch::kSingle, CudaTier::kT3}}) {
+         {std::pair{Dispatch::kGraph, CudaTier::kFused},
+          std::pair{Dispatch::kSingle, CudaTier::kPersistent}}) {
       CompileOptions options = Options(dispatch, true, tier);
       options.cuda.first_layer = layer;
       check(options);
@@ -198,7 +198,7 @@ TEST_F(TrainCudaTest, LossesStayWithTheOraclesForFiveHundredSteps) {
   for (const CudaFirstLayer layer :
        {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     for (const CudaTier tier :
-         {CudaTier::kT0, CudaTier::kT1, CudaTier::kT2, CudaTier::kT3}) {
+         {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
       CompileOptions options = Options(Dispatch::kAuto, true, tier);
       options.cuda.first_layer = layer;
       ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, options, 100));
@@ -232,7 +232,7 @@ TEST_F(TrainCudaTest, OddShapesToo) {
     const Task task(shape.widths, shape.batch, 20, shape.activation);
     ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
     for (const CudaTier tier :
-         {CudaTier::kT0, CudaTier::kT1, CudaTier::kT2, CudaTier::kT3}) {
+         {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
       for (const CudaFirstLayer layer :
            {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
         CompileOptions options = Options(Dispatch::kAuto, true, tier);
@@ -257,14 +257,14 @@ TEST_F(TrainCudaTest, AGraphOfAnyNumberOfStepsHasTheBitsOfTheOps) {
     }
   };
   same(false, CudaTier::kAuto);
-  same(true, CudaTier::kT0);
-  same(true, CudaTier::kT1);
+  same(true, CudaTier::kLibrary);
+  same(true, CudaTier::kFused);
 }
 
 TEST_F(TrainCudaTest, RunsOfAnyLengthHaveTheSameBits) {
   const Task task({20, 16, 4}, 8, 23);
   for (const CudaTier tier :
-       {CudaTier::kT0, CudaTier::kT1, CudaTier::kT2, CudaTier::kT3}) {
+       {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
     const CompileOptions options = Options(Dispatch::kAuto, true, tier);
     ASSERT_OK_AND_ASSIGN(const Trained once, Train(task, options, 22));
     ASSERT_OK_AND_ASSIGN(const Trained often, Train(task, options, 2));
@@ -274,7 +274,8 @@ TEST_F(TrainCudaTest, RunsOfAnyLengthHaveTheSameBits) {
 
 TEST_F(TrainCudaTest, RowsThatDoNotFitAreBroughtAsStepsNeedThem) {
   const Task task({784, 16, 4}, 8, 23);
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+  for (const CudaTier tier :
+       {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
     CompileOptions options = Options(Dispatch::kAuto, true, tier);
     ASSERT_OK_AND_ASSIGN(const Trained all, Train(task, options));
     EXPECT_EQ(all.traffic.in_steps_bytes, 0) << lowering_;
@@ -289,7 +290,7 @@ TEST_F(TrainCudaTest, RowsThatDoNotFitAreBroughtAsStepsNeedThem) {
 
 TEST_F(TrainCudaTest, RowsThatDoNotFitMayBeNumberedWithGaps) {
   Task task({20, 16, 4}, 8, 12);
-  CompileOptions options = Options(Dispatch::kAuto, true, CudaTier::kT0);
+  CompileOptions options = Options(Dispatch::kAuto, true, CudaTier::kLibrary);
   options.cuda.table_limit_bytes = 2000;
   ASSERT_OK_AND_ASSIGN(const Trained want, Train(task, options));
   task.gap = 3;
@@ -300,7 +301,7 @@ TEST_F(TrainCudaTest, RowsThatDoNotFitMayBeNumberedWithGaps) {
 
 TEST_F(TrainCudaTest, ParamsThatTheCallerChangesAreTakenAnew) {
   const Task task({20, 16, 4}, 8, 2);
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kPersistent}) {
     ASSERT_OK_AND_ASSIGN(
         Graph graph,
         BuildTrainStep(task.model, {}, task.data.rows, task.batch));
@@ -369,60 +370,11 @@ TEST_F(TrainCudaTest, AParamThatIsBoundAnewIsTheOnlyOneTaken) {
     RETURN_IF_ERROR(executable.Run(1));
     return loss;
   };
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kLibrary, CudaTier::kPersistent}) {
     ASSERT_OK_AND_ASSIGN(const float want, second_loss(tier, true));
     ASSERT_OK_AND_ASSIGN(const float got, second_loss(tier, false));
     EXPECT_EQ(got, want) << ToString(tier);
   }
-}
-
-// As Train, but node by node: the results of the first step, and then of it
-// again with the weights that it left.
-TEST_F(TrainCudaTest, ARunStepIsOneNodeOfTheStepInHand) {
-  const Task task({20, 16, 4}, 8, 2);
-  const auto losses = [&](CompileOptions options,
-                          bool by_node) -> absl::StatusOr<std::vector<float>> {
-    ASSIGN_OR_RETURN(Graph graph, BuildTrainStep(task.model, {}, task.data.rows,
-                                                 task.batch));
-    ASSIGN_OR_RETURN(const Compiled compiled,
-                     Compile(std::move(graph), options));
-    Executable& executable = *compiled.executable;
-    ASSIGN_OR_RETURN(auto params, InitParams(task.model, Init::kHe, 3));
-    RETURN_IF_ERROR(BindData(executable, task.data));
-    RETURN_IF_ERROR(BindTensors(executable, params));
-    std::vector<int32_t> indices = task.indices;
-    std::vector<float> lrs = task.lrs, losses(2);
-    const auto bind = [&] {
-      absl::Status status = executable.Bind("indices", indices.data(),
-                                            task.batch * sizeof(int32_t), 2);
-      status.Update(executable.Bind("lr", lrs.data(), sizeof(float), 2));
-      status.Update(executable.Bind("loss", losses.data(), sizeof(float), 2));
-      return status;
-    };
-    RETURN_IF_ERROR(bind());
-    for (int i = 0; by_node && i < std::ssize(executable.steps()); ++i) {
-      RETURN_IF_ERROR(executable.RunStep(i));
-    }
-    if (!by_node) {
-      RETURN_IF_ERROR(executable.Run(1));
-      RETURN_IF_ERROR(bind());
-    }
-    RETURN_IF_ERROR(executable.Run(2));
-    return losses;
-  };
-  for (const int64_t limit : {0, 2000}) {
-    for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1}) {
-      CompileOptions options = Options(Dispatch::kGraph, true, tier);
-      options.cuda.table_limit_bytes = limit;
-      ASSERT_OK_AND_ASSIGN(const std::vector<float> want,
-                           losses(options, false));
-      ASSERT_OK_AND_ASSIGN(const std::vector<float> got, losses(options, true));
-      EXPECT_EQ(got, want) << ToString(tier) << ", limit " << limit;
-    }
-  }
-  EXPECT_THAT(
-      losses(Options(Dispatch::kSingle, true, CudaTier::kT2), true).status(),
-      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("whole steps")));
 }
 
 // True fp32 is the default, and the others are what they say.
@@ -430,7 +382,8 @@ TEST_F(TrainCudaTest, MathIsWhatWasAskedFor) {
   const Task task({784, 16, 4}, 8, 3);
   ASSERT_OK_AND_ASSIGN(const Trained want, Reference(task));
   const auto error = [&](MathMode math) -> absl::StatusOr<double> {
-    CompileOptions options = Options(Dispatch::kGraph, true, CudaTier::kT0);
+    CompileOptions options =
+        Options(Dispatch::kGraph, true, CudaTier::kLibrary);
     options.cuda.math = math;
     ASSIGN_OR_RETURN(const Trained got, Train(task, options));
     EXPECT_THAT(lowering_, HasSubstr(absl::StrCat("math ", ToString(math))));
@@ -447,9 +400,9 @@ TEST_F(TrainCudaTest, MathIsWhatWasAskedFor) {
     EXPECT_GT(tf32, fp32);
     EXPECT_GT(bf16, tf32);
   }
-  CompileOptions t1 = Options(Dispatch::kGraph, true, CudaTier::kT1);
-  t1.cuda.math = MathMode::kBf16;
-  ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, t1));
+  CompileOptions fused = Options(Dispatch::kGraph, true, CudaTier::kFused);
+  fused.cuda.math = MathMode::kBf16;
+  ASSERT_OK_AND_ASSIGN(const Trained got, Train(task, fused));
   EXPECT_THAT(lowering_, HasSubstr("first layer bf16"));
   ExpectNear(got, want, 5e-2);
 }
@@ -462,24 +415,28 @@ TEST_F(TrainCudaTest, ATierThatCannotTakeTheStepFallsToTheNextAndSaysWhy) {
                        Compile(std::move(graph), Options(Dispatch::kAuto, true,
                                                          CudaTier::kAuto)));
   ASSERT_TRUE(compiled.cuda.has_value());
-  EXPECT_EQ(compiled.cuda->tier, CudaTier::kT0);
-  EXPECT_THAT(compiled.cuda->notes,
-              testing::Contains(HasSubstr("tier t3: want one hidden layer")));
+  EXPECT_EQ(compiled.cuda->tier, CudaTier::kLibrary);
+  EXPECT_THAT(
+      compiled.cuda->notes,
+      testing::Contains(HasSubstr("tier persistent: want one hidden layer")));
 
   ASSERT_OK_AND_ASSIGN(graph, BuildTrainStep(deep, {}, 97, 8));
-  EXPECT_THAT(Compile(std::move(graph),
-                      Options(Dispatch::kSingle, true, CudaTier::kAuto))
-                  .status(),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       HasSubstr("tier t2: want one hidden layer")));
+  EXPECT_THAT(
+      Compile(std::move(graph),
+              Options(Dispatch::kSingle, true, CudaTier::kAuto))
+          .status(),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr("tier persistent: want one hidden layer"),
+                     HasSubstr("--dispatch graph"))));
 }
 
 TEST_F(TrainCudaTest, ATierOfAnotherDispatchIsRefused) {
   const Task task({20, 16, 4}, 8, 1);
   EXPECT_THAT(
-      Train(task, Options(Dispatch::kGraph, true, CudaTier::kT3)).status(),
+      Train(task, Options(Dispatch::kGraph, true, CudaTier::kPersistent))
+          .status(),
       StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("tier t3: want dispatch single")));
+               HasSubstr("tier persistent: want dispatch single")));
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ class TrainerCudaTest : public CudaTest {
 
 TEST_F(TrainerCudaTest, TheLoopAndItsTailTrainAsOnTheCpu) {
   ASSERT_OK_AND_ASSIGN(const auto cpu, Losses(Settings(Device::kCpu)));
-  for (const CudaTier tier : {CudaTier::kT0, CudaTier::kT1, CudaTier::kT3}) {
+  for (const CudaTier tier :
+       {CudaTier::kLibrary, CudaTier::kFused, CudaTier::kPersistent}) {
     Config config = Settings(Device::kGpu);
     config.compile.cuda.tier = tier;
     ASSERT_OK_AND_ASSIGN(const auto gpu, Losses(config));
@@ -94,7 +95,7 @@ TEST_F(TrainerCudaTest, MomentumAndAdamTrainAsOnTheCpu) {
 
 TEST_F(TrainerCudaTest, ADivergingRunEndsWithTheWeightsBeforeIt) {
   Config config = Settings(Device::kGpu);
-  config.compile.cuda.tier = CudaTier::kT1;
+  config.compile.cuda.tier = CudaTier::kFused;
   config.lr = 1e30;
   config.lr_schedule = ScheduleKind::kConstant;
   ASSERT_OK_AND_ASSIGN(auto loop, TrainLoop::Create(config, data_, data_.rows));
@@ -116,12 +117,12 @@ TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
   const auto quiet = [] { return CoreWaits(); };  // nothing else runs
   ASSERT_OK_AND_ASSIGN(const AutoChoice choice,
                        SettleAuto(config, data_, quiet));
-  // T0, and T1 to T3 with two first layers each, less what cannot be.
-  EXPECT_EQ(choice.candidates.size() + choice.refused.size(), 7u);
+  // Tier library, and the other two with two first layers each.
+  EXPECT_EQ(choice.candidates.size() + choice.refused.size(), 5u);
   EXPECT_NE(config.compile.dispatch, Dispatch::kAuto);
   EXPECT_NE(config.compile.cuda.tier, CudaTier::kAuto);
   EXPECT_EQ(config.input, InputMode::kDense);
-  EXPECT_THAT(FlagsOf(choice.candidates[0]), HasSubstr("--tier t"));
+  EXPECT_THAT(FlagsOf(choice.candidates[0]), HasSubstr("--tier "));
 
   Config again = Settings(Device::kGpu);
   ASSERT_OK_AND_ASSIGN(const AutoChoice kept, SettleAuto(again, data_, quiet));
@@ -130,7 +131,7 @@ TEST_F(TrainerCudaTest, AutoTimesWhatTheFlagsLeaveOpenAndKeepsIt) {
 
   Config fixed = Settings(Device::kGpu);
   fixed.compile.dispatch = Dispatch::kGraph;
-  fixed.compile.cuda.tier = CudaTier::kT0;
+  fixed.compile.cuda.tier = CudaTier::kLibrary;
   ASSERT_OK_AND_ASSIGN(const AutoChoice none, SettleAuto(fixed, data_));
   EXPECT_FALSE(none.cached);
   unsetenv("ONESTEP_CACHE");
@@ -157,7 +158,7 @@ TEST_F(TrainerCudaTest, AKeptProbeDecidesHowLongAGraphIs) {
                          {"value", launch_ns},
                          {"doubt", ""}}}}});
     Config config = Settings(Device::kGpu);
-    config.compile.cuda.tier = CudaTier::kT1;
+    config.compile.cuda.tier = CudaTier::kFused;
     config.compile.dispatch = Dispatch::kGraph;
     UseKeptProbe(config.compile.cuda);
     auto loop = TrainLoop::Create(config, data_, data_.rows);

@@ -13,7 +13,6 @@ const std::map<std::string_view, const char*>& CudaFunctions() {
   static const auto& functions = *new std::map<std::string_view, const char*>{
       {"AddChildGraph", "cudaGraphAddNode"},
       {"AddKernel", "cudaGraphAddNode"},
-      {"AddWhile", "cudaGraphAddNode"},
       {"BeginCapture", "cudaStreamBeginCapture"},
       {"CopyToDevice", "cudaMemcpyAsync"},
       {"CopyToHost", "cudaMemcpyAsync"},
@@ -68,8 +67,6 @@ const char* MeaningOf(int code) {
       return "an illegal memory access was encountered";
     case kCudaLaunchFailure:
       return "unspecified launch failure";
-    case kCudaCooperativeTooLarge:
-      return "too many blocks in cooperative launch";
     case kCudaCaptureUnsupported:
       return "operation not permitted when stream is capturing";
     case kCudaCaptureInvalidated:

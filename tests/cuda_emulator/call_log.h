@@ -28,7 +28,6 @@ enum CudaErrorCode : int {
   kCudaNotReady = 600,
   kCudaIllegalAddress = 700,
   kCudaLaunchFailure = 719,
-  kCudaCooperativeTooLarge = 720,
   kCudaCaptureUnsupported = 900,
   kCudaCaptureInvalidated = 901,
   kCudaCaptureImplicit = 906,

@@ -262,13 +262,6 @@ void BulkLoad(void* to_shared, const void* from_global, uint32_t bytes,
                     .barrier = barrier});
 }
 
-uint32_t LoadAcquire(const uint32_t* p) {
-  emulation->Poll("LoadAcquire", p);
-  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
-void AddRelease(uint32_t* p, uint32_t v) { AddAcqRel(p, v); }
-
 uint32_t AddAcqRel(uint32_t* p, uint32_t v) {
   emulation->Change();
   return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
@@ -284,12 +277,6 @@ void StoreSystem(uint32_t* p, uint32_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-void RequireCooperative() {
-  if (!emulation->cooperative()) {
-    emulation->Fail("SyncGrid in a launch that is not cooperative");
-  }
-}
-
 uint64_t Nanoseconds() {
   emulation->Poll("Nanoseconds", nullptr);
   return emulation->clock();
@@ -302,13 +289,6 @@ void WaitForPrerequisites() {
 }
 
 void TriggerDependents() {}
-
-void SetConditional(uint64_t handle, uint32_t value) {
-  if (!emulation->options().set_conditional) {
-    emulation->Fail("SetConditional outside of a graph");
-  }
-  emulation->options().set_conditional(handle, value);
-}
 
 void CheckAligned(const void* p, size_t alignment) {
   if (reinterpret_cast<uintptr_t>(p) % alignment != 0) {

@@ -81,18 +81,14 @@ void PushToBlock(void* to, const void* from, uint32_t bytes, Barrier* barrier,
 void BulkLoad(void* to_shared, const void* from_global, uint32_t bytes,
               Barrier* barrier);
 
-uint32_t LoadAcquire(const uint32_t* p);
-void AddRelease(uint32_t* p, uint32_t v);
 uint32_t AddAcqRel(uint32_t* p, uint32_t v);
 uint32_t LoadSystem(const uint32_t* p);
 void StoreSystem(uint32_t* p, uint32_t v);
-void RequireCooperative();  // of the launch, for SyncGrid
 
 uint64_t Nanoseconds();
 [[noreturn]] void Trap();
 void WaitForPrerequisites();
 void TriggerDependents();
-void SetConditional(uint64_t handle, uint32_t value);
 
 void MmaBf16(float d[4], const uint32_t a[4], const uint32_t b[2]);
 

@@ -129,9 +129,18 @@ std::string EmulatedCuda::LiveObjects() const {
   return text;
 }
 
+std::string EmulatedCuda::RuntimeVersion() {
+  return options_.device.runtime_version;
+}
+
 absl::StatusOr<CudaDevice> EmulatedCuda::Device() {
   RETURN_IF_ERROR(Begin({"Device"}));
   return options_.device;
+}
+
+absl::StatusOr<std::vector<CudaDevice>> EmulatedCuda::Devices() {
+  ASSIGN_OR_RETURN(CudaDevice device, Device());
+  return std::vector{std::move(device)};
 }
 
 // ---- streams ---------------------------------------------------------------
@@ -227,7 +236,6 @@ absl::Status EmulatedCuda::RunOne(StreamState& towards, int mood) {
     return RunWork(work);
   }
   if (task.run == nullptr) {
-    task.exec->graph->ResetConditions();
     task.run = std::make_shared<EmulatedGraphRun>(*task.exec->graph);
   }
   const std::shared_ptr<ExecState> exec = task.exec;
@@ -371,6 +379,31 @@ absl::StatusOr<float> EmulatedCuda::Elapsed(Event from, Event to) {
   const int64_t pieces =
       events_[Number(to)]->time - events_[Number(from)]->time;
   return static_cast<float>(pieces) * 1e-3f;
+}
+
+// ---- accounting ------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<CudaCallCounter>> EmulatedCuda::CountCalls() {
+  class LogCounter final : public CudaCallCounter {
+   public:
+    explicit LogCounter(const CallLog& log)
+        : log_(log), first_(log.calls().size()) {}
+    std::vector<CudaCallStats> Stats() const override {
+      std::map<std::string, int64_t> counts;
+      for (size_t i = first_; i < log_.calls().size(); ++i) {
+        ++counts[log_.calls()[i].name];
+      }
+      std::vector<CudaCallStats> stats;
+      for (const auto& [call, calls] : counts)
+        stats.push_back({call, calls, 0});
+      return stats;
+    }
+
+   private:
+    const CallLog& log_;
+    const size_t first_;
+  };
+  return std::make_unique<LogCounter>(log_);
 }
 
 }  // namespace onestep

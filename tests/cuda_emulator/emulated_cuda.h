@@ -21,9 +21,7 @@
 // Graphs run in any order that their edges allow, one node at a time, mixed
 // with other streams. A programmatic edge orders as much as any other, so that
 // a kernel that waits too late is not found here; both must be kernels, the
-// later one with Launch.waits (*). A child graph may have no WHILE node; a body
-// must have a node (*: without, some drivers hang); a graph with a WHILE node
-// has one exec at a time.
+// later one with Launch.waits (*).
 //
 // Capture gives a chain of nodes in stream order; a matmul becomes one node of
 // kind "kernel". While any stream captures, these fail with 900 and invalidate
@@ -94,7 +92,9 @@ class EmulatedCuda final : public CudaApi {
   // "2 device allocations (512 bytes), 1 stream": what was not freed; or "".
   std::string LiveObjects() const;
 
+  std::string RuntimeVersion() override;
   absl::StatusOr<CudaDevice> Device() override;
+  absl::StatusOr<std::vector<CudaDevice>> Devices() override;
   absl::StatusOr<int64_t> FreeMemory() override;
 
   // *: wants bytes > 0.
@@ -131,8 +131,6 @@ class EmulatedCuda final : public CudaApi {
                                  const Launch& launch) override;
   absl::StatusOr<Node> AddChildGraph(Graph graph, absl::Span<const Edge> edges,
                                      Graph child) override;
-  absl::StatusOr<WhileNode> AddWhile(Graph graph,
-                                     absl::Span<const Edge> edges) override;
   absl::Status BeginCapture(Stream stream) override;
   absl::StatusOr<Graph> EndCapture(Stream stream) override;
   absl::StatusOr<std::vector<NodeInfo>> Nodes(Graph graph) override;
@@ -150,6 +148,8 @@ class EmulatedCuda final : public CudaApi {
   std::string Describe(MatMulPlan plan) override;
   absl::Status RunMatMul(MatMulPlan plan, const CudaMatMulOperands& operands,
                          Stream stream) override;
+  // Of the calls of CudaApi, by its names; they take no time.
+  absl::StatusOr<std::unique_ptr<CudaCallCounter>> CountCalls() override;
 
  private:
   struct Allocation {
@@ -241,7 +241,6 @@ class EmulatedCuda final : public CudaApi {
   absl::StatusOr<EmulatedGraph*> Find(const char* call, Graph graph) const;
   absl::StatusOr<Node> AddNode(const char* call, Graph graph,
                                absl::Span<const Edge> edges, EmulatedNode node);
-  void ForgetBodies(const EmulatedGraph& graph);
   absl::Status CheckOperands(const CudaMatMul& matmul,
                              const CudaMatMulOperands& operands) const;
 
@@ -260,8 +259,6 @@ class EmulatedCuda final : public CudaApi {
   std::map<int64_t, StreamState> streams_;
   std::map<int64_t, std::shared_ptr<EventState>> events_;
   std::map<int64_t, std::shared_ptr<EmulatedGraph>> graphs_;
-  std::map<int64_t, std::shared_ptr<EmulatedGraph>> bodies_;  // of WHILE
-  std::map<int64_t, std::weak_ptr<uint32_t>> conditions_;     // likewise
   std::map<int64_t, std::shared_ptr<ExecState>> execs_;
   std::map<int64_t, Plan> plans_;
   std::map<const void*, Loaded> loaded_;

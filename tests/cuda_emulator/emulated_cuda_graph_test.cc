@@ -180,16 +180,15 @@ TEST_F(EmulatedGraphTest, NodesAndDotShowWhatWasAdded) {
   ASSERT_OK_AND_ASSIGN(
       const CudaApi::Node second,
       cuda.AddKernel(graph, {{first, true}}, WaitingAddLaunch(x, 1, 1)));
-  ASSERT_OK_AND_ASSIGN(const CudaApi::WhileNode loop,
-                       cuda.AddWhile(graph, {{first}, {second}}));
-  ASSERT_OK(cuda.AddKernel(loop.body, {}, TrapLaunch()).status());
+  ASSERT_OK_AND_ASSIGN(const CudaApi::Graph child, cuda.CreateGraph());
+  ASSERT_OK(cuda.AddKernel(child, {}, TrapLaunch()).status());
+  ASSERT_OK(cuda.AddChildGraph(graph, {{first}, {second}}, child).status());
   ASSERT_OK_AND_ASSIGN(const std::vector<CudaApi::NodeInfo> nodes,
                        cuda.Nodes(graph));
   ASSERT_EQ(nodes.size(), 3u);
   EXPECT_EQ(nodes[0].kind, "kernel");
   EXPECT_EQ(nodes[0].name, "Elementwise<Op::kAdd,false>");
-  EXPECT_EQ(nodes[2].kind, "conditional");
-  EXPECT_EQ(cuda.Nodes(loop.body)->front().name, "JustTrap<0>");
+  EXPECT_EQ(nodes[2].kind, "child graph");
   const std::string path = testing::TempDir() + "/emulated_graph.dot";
   ASSERT_OK(cuda.WriteDot(graph, path));
   std::stringstream dot;
@@ -199,7 +198,7 @@ TEST_F(EmulatedGraphTest, NodesAndDotShowWhatWasAdded) {
             "  n0 [label=\"kernel Elementwise<Op::kAdd,false>\"];\n"
             "  n1 [label=\"kernel Elementwise<Op::kAdd,true>\"];\n"
             "  n0 -> n1 [style=dashed];\n"
-            "  n2 [label=\"conditional\"];\n"
+            "  n2 [label=\"child graph\"];\n"
             "  n0 -> n2;\n"
             "  n1 -> n2;\n"
             "  subgraph cluster_n2 {\n"
@@ -208,55 +207,6 @@ TEST_F(EmulatedGraphTest, NodesAndDotShowWhatWasAdded) {
             "}\n");
   EXPECT_THAT(cuda.WriteDot(graph, "/no/such/folder"),
               InternalWith("/no/such/folder"));
-}
-
-TEST_F(EmulatedGraphTest, AWhileNodeRunsUntilItsConditionIsZero) {
-  float* const left = Device(1, 0);
-  float* const x = Device(1, 0);
-  ASSERT_OK_AND_ASSIGN(const CudaApi::Graph graph, cuda.CreateGraph());
-  ASSERT_OK_AND_ASSIGN(const CudaApi::WhileNode loop, cuda.AddWhile(graph, {}));
-  ASSERT_OK_AND_ASSIGN(const CudaApi::Node work,
-                       cuda.AddKernel(loop.body, {}, AddLaunch(x, 2, 1)));
-  ASSERT_OK(
-      cuda.AddKernel(loop.body, {{work}}, CountDownLaunch(left, loop.handle))
-          .status());
-  ASSERT_OK(
-      cuda.AddKernel(graph, {{loop.node}}, ScaleLaunch(x, 10, 1)).status());
-  ASSERT_OK_AND_ASSIGN(const CudaApi::GraphExec exec,
-                       cuda.Instantiate(graph, stream));
-  for (const float times : {5, 1}) {
-    *left = times;
-    *x = 0;
-    ASSERT_OK(cuda.LaunchGraph(exec, stream));
-    ASSERT_OK(cuda.Synchronize(stream));
-    EXPECT_EQ(*x, 20 * times);
-  }
-  EXPECT_THAT(cuda.Instantiate(graph, stream).status(),
-              InternalWith("a second exec"));
-  cuda.DestroyGraphExec(exec);
-  EXPECT_OK(cuda.Instantiate(graph, stream));
-}
-
-TEST_F(EmulatedGraphTest, RefusesWhatCudaRefusesOfWhileNodes) {
-  ASSERT_OK_AND_ASSIGN(const CudaApi::Graph graph, cuda.CreateGraph());
-  ASSERT_OK_AND_ASSIGN(const CudaApi::WhileNode loop, cuda.AddWhile(graph, {}));
-  EXPECT_THAT(cuda.Instantiate(graph, stream).status(),
-              InternalWith("a WHILE node without a body"));
-  EXPECT_THAT(cuda.Instantiate(loop.body, stream).status(),
-              InternalWith("or a body"));
-  ASSERT_OK_AND_ASSIGN(const CudaApi::Graph parent, cuda.CreateGraph());
-  EXPECT_THAT(cuda.AddChildGraph(parent, {}, graph).status(),
-              InternalWith("a child graph with a WHILE node"));
-  cuda.DestroyGraph(loop.body);
-  EXPECT_THAT(cuda.errors(), ElementsAre(HasSubstr("or of a body")));
-  cuda.DestroyGraph(graph);
-  EXPECT_THAT(cuda.Nodes(loop.body).status(), InternalWith("not a graph"));
-}
-
-TEST_F(EmulatedGraphTest, AConditionOfNoWhileNodeIsAnError) {
-  ASSERT_OK(cuda.LaunchKernel(CountDownLaunch(Device(1, 1), 12345), stream));
-  ASSERT_OK(cuda.Synchronize(stream));
-  EXPECT_THAT(cuda.errors(), ElementsAre(HasSubstr("SetConditional of 12345")));
 }
 
 TEST_F(EmulatedGraphTest, AFailureInAGraphStays) {

@@ -13,12 +13,6 @@
 namespace onestep {
 namespace {
 
-// Of an SM of compute capability 9.0 (CUDA programming guide, "Technical
-// Specifications per Compute Capability").
-constexpr int64_t kSharedBytesPerSm = 228 * 1024;
-constexpr int64_t kSharedBytesReserved = 1024;  // of each block
-constexpr int64_t kThreadsPerSm = 2048;
-
 std::vector<uintptr_t> WordsOf(const Launch& launch) {
   std::vector<uintptr_t> words;
   for (size_t at = 0; at + sizeof(uintptr_t) <= launch.args_bytes;
@@ -58,12 +52,6 @@ absl::Status EmulatedCuda::CheckLaunch(const char* call,
                  absl::StrCat("clusters of ", launch.cluster, " in a grid of ",
                               launch.grid.x, ", sm_", device.compute_major,
                               device.compute_minor));
-  }
-  const int64_t per_sm = std::min(
-      kThreadsPerSm / threads,
-      kSharedBytesPerSm / (launch.shared_bytes + kSharedBytesReserved));
-  if (launch.cooperative && blocks > per_sm * device.multiprocessors) {
-    return wrong(kCudaCooperativeTooLarge, absl::StrCat(blocks, " blocks"));
   }
   return absl::OkStatus();
 }
@@ -121,19 +109,7 @@ EmulatedWork EmulatedCuda::KernelWork(const Launch& launch) {
   work.run = [this, launch](uint64_t seed) {
     EmulatorOptions options;
     options.seed = seed;
-    options.multiprocessors = options_.device.multiprocessors;
     options.max_shared_bytes = options_.device.max_shared_bytes;
-    options.set_conditional = [this](uint64_t handle, uint32_t value) {
-      const auto found = conditions_.find(static_cast<int64_t>(handle));
-      const std::shared_ptr<uint32_t> condition =
-          found == conditions_.end() ? nullptr : found->second.lock();
-      if (condition == nullptr) {
-        errors_.push_back(absl::StrCat("SetConditional of ", handle,
-                                       ", which is no WHILE node's handle"));
-      } else {
-        *condition = value;
-      }
-    };
     return Emulate(launch, options);
   };
   return work;
@@ -161,26 +137,16 @@ void EmulatedCuda::DestroyGraph(Graph graph) {
   BeginDestroy({"DestroyGraph"});
   const auto found = graphs_.find(Number(graph));
   if (found == graphs_.end()) {
-    errors_.push_back("DestroyGraph of what is not a graph, or of a body");
+    errors_.push_back("DestroyGraph of what is not a graph");
     return;
   }
-  ForgetBodies(*found->second);
   graphs_.erase(found);
-}
-
-void EmulatedCuda::ForgetBodies(const EmulatedGraph& graph) {
-  for (const EmulatedNode& node : graph.nodes) {
-    if (node.inside != nullptr) ForgetBodies(*node.inside);
-    bodies_.erase(node.body_handle);
-  }
 }
 
 absl::StatusOr<EmulatedGraph*> EmulatedCuda::Find(const char* call,
                                                   Graph graph) const {
-  for (const auto* graphs : {&graphs_, &bodies_}) {
-    const auto found = graphs->find(Number(graph));
-    if (found != graphs->end()) return found->second.get();
-  }
+  const auto found = graphs_.find(Number(graph));
+  if (found != graphs_.end()) return found->second.get();
   return CudaError(call, kCudaInvalidValue, "not a graph");
 }
 
@@ -228,29 +194,8 @@ absl::StatusOr<CudaApi::Node> EmulatedCuda::AddChildGraph(
     Graph graph, absl::Span<const Edge> edges, Graph child) {
   RETURN_IF_ERROR(Begin({"AddChildGraph"}));
   ASSIGN_OR_RETURN(EmulatedGraph * state, Find("AddChildGraph", child));
-  if (state->HasWhile()) {
-    return CudaError("AddChildGraph", kCudaInvalidValue,
-                     "a child graph with a WHILE node");
-  }
   return AddNode("AddChildGraph", graph, edges,
                  {.work = {.kind = "child graph"}, .inside = state->Clone()});
-}
-
-absl::StatusOr<CudaApi::WhileNode> EmulatedCuda::AddWhile(
-    Graph graph, absl::Span<const Edge> edges) {
-  RETURN_IF_ERROR(Begin({"AddWhile"}));
-  const auto body = std::make_shared<EmulatedGraph>();
-  const auto condition = std::make_shared<uint32_t>(1);
-  const int64_t number = next_handle_++;
-  ASSIGN_OR_RETURN(const Node node, AddNode("AddWhile", graph, edges,
-                                            {.work = {.kind = "conditional"},
-                                             .inside = body,
-                                             .condition = condition,
-                                             .body_handle = number}));
-  bodies_[number] = body;
-  conditions_[number] = condition;
-  return WhileNode{node, reinterpret_cast<Graph>(number),
-                   static_cast<uint64_t>(number)};
 }
 
 absl::Status EmulatedCuda::BeginCapture(Stream stream) {
@@ -300,23 +245,9 @@ absl::StatusOr<CudaApi::GraphExec> EmulatedCuda::Instantiate(Graph graph,
   RETURN_IF_ERROR(Begin({.name = "Instantiate", .stream = Number(stream)},
                         on != streams_.end() && on->second.capture != nullptr));
   RETURN_IF_ERROR(Find("Instantiate", stream).status());
-  const auto found = graphs_.find(Number(graph));
-  if (found == graphs_.end()) {
-    return CudaError("Instantiate", kCudaInvalidValue,
-                     "not a graph, or a body");
-  }
-  EmulatedGraph& state = *found->second;
-  if (state.HasEmptyBody()) {
-    return CudaError("Instantiate", kCudaInvalidValue,
-                     "a WHILE node without a body");
-  }
-  if (state.HasWhile() && !state.exec.expired()) {
-    return CudaError("Instantiate", kCudaInvalidValue,
-                     "a second exec of a graph with a WHILE node");
-  }
+  ASSIGN_OR_RETURN(const EmulatedGraph* state, Find("Instantiate", graph));
   const auto exec = std::make_shared<ExecState>();
-  exec->graph = state.Clone();
-  state.exec = exec;
+  exec->graph = state->Clone();
   const int64_t number = next_handle_++;
   execs_[number] = exec;
   return reinterpret_cast<GraphExec>(number);
@@ -346,10 +277,6 @@ absl::Status EmulatedCuda::LaunchGraph(GraphExec exec, Stream stream) {
   }
   const std::shared_ptr<ExecState> state = found->second;
   ASSIGN_OR_RETURN(const StreamState* on, Find("LaunchGraph", stream));
-  if (on->capture != nullptr && state->graph->HasWhile()) {
-    return CudaError("LaunchGraph", kCudaInvalidValue,
-                     "a child graph with a WHILE node");
-  }
   Task task{.work = {.kind = on->capture == nullptr ? "graph" : "child graph"},
             .needs = Number(exec),
             .exec = state};

@@ -345,12 +345,6 @@ TEST_F(EmulatedCudaTest, RefusesImpossibleLaunches) {
   EXPECT_THAT(answer([](Launch& l) { l.kernel = nullptr; }), is("no kernel"));
   EXPECT_THAT(answer([](Launch& l) { l.cluster = 2; }),
               is("clusters of 2 in a grid of 1, sm_90"));
-  EXPECT_THAT(answer([](Launch& l) {
-                l.cooperative = true;
-                l.block.x = 1024;
-                l.grid.x = 265;
-              }),
-              is("too many blocks in cooperative launch (720)"));
   EXPECT_OK(answer([](Launch&) {}));
 }
 

@@ -39,34 +39,12 @@ std::shared_ptr<EmulatedGraph> EmulatedGraph::Clone() const {
   return clone;
 }
 
-bool EmulatedGraph::HasWhile() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const EmulatedNode& node) {
-    return node.condition != nullptr ||
-           (node.inside != nullptr && node.inside->HasWhile());
-  });
-}
-
-bool EmulatedGraph::HasEmptyBody() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const EmulatedNode& node) {
-    return node.inside != nullptr &&
-           ((node.condition != nullptr && node.inside->nodes.empty()) ||
-            node.inside->HasEmptyBody());
-  });
-}
-
 bool EmulatedGraph::Uses(uintptr_t begin, uintptr_t end) const {
   return std::any_of(nodes.begin(), nodes.end(), [&](const EmulatedNode& node) {
     return (node.inside != nullptr && node.inside->Uses(begin, end)) ||
            std::any_of(node.work.addresses.begin(), node.work.addresses.end(),
                        [&](uintptr_t a) { return begin <= a && a < end; });
   });
-}
-
-void EmulatedGraph::ResetConditions() const {
-  for (const EmulatedNode& node : nodes) {
-    if (node.condition != nullptr) *node.condition = 1;
-    if (node.inside != nullptr) node.inside->ResetConditions();
-  }
 }
 
 std::string EmulatedGraph::ToDot() const {
@@ -99,18 +77,12 @@ absl::Status EmulatedGraphRun::Step(
     Finish(index);
     return absl::OkStatus();
   }
-  // A WHILE node asks its condition before each iteration.
   std::unique_ptr<EmulatedGraphRun>& inside = inside_[index];
-  if (inside == nullptr &&
-      (node.condition == nullptr || *node.condition != 0)) {
+  if (inside == nullptr) {
     inside = std::make_unique<EmulatedGraphRun>(*node.inside);
   }
-  if (inside != nullptr && !inside->done()) {
-    RETURN_IF_ERROR(inside->Step(random, run));
-    if (!inside->done()) return absl::OkStatus();
-  }
-  inside = nullptr;
-  if (node.condition == nullptr || *node.condition == 0) Finish(index);
+  if (!inside->done()) RETURN_IF_ERROR(inside->Step(random, run));
+  if (inside->done()) Finish(index);
   return absl::OkStatus();
 }
 

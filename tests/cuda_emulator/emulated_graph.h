@@ -39,22 +39,16 @@ struct EmulatedNode {
   int64_t handle = 0;
   EmulatedWork work = {};
   std::vector<Edge> edges = {};
-  // Of a child graph or a WHILE node: what runs inside, with null `work.run`.
+  // Of a child graph: what runs inside, with null `work.run`.
   std::shared_ptr<EmulatedGraph> inside = {};
-  std::shared_ptr<uint32_t> condition = {};  // of a WHILE node
-  int64_t body_handle = 0;                   // likewise
 };
 
 // Nodes come after those they have edges from.
 struct EmulatedGraph {
   std::vector<EmulatedNode> nodes;
-  std::weak_ptr<void> exec;  // the last one made of it
 
   std::shared_ptr<EmulatedGraph> Clone() const;
-  bool HasWhile() const;  // at any depth
-  bool HasEmptyBody() const;
   bool Uses(uintptr_t begin, uintptr_t end) const;
-  void ResetConditions() const;
   // A digraph of kinds and names; programmatic edges are dashed.
   std::string ToDot() const;
 };

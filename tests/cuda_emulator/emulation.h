@@ -107,8 +107,6 @@ class Emulation {
 
   // ---- called by the threads ----
   Thread& self() { return *running_; }
-  bool cooperative() const { return launch_.cooperative; }
-  const EmulatorOptions& options() const { return options_; }
   uint64_t clock() const { return clock_; }
   // Ends the emulation: all threads stop where they are.
   [[noreturn]] void Fail(std::string&& what);

@@ -19,7 +19,6 @@ namespace onestep {
 namespace {
 
 constexpr int kMaxBlockThreads = 1024;
-constexpr int kMaxResidentThreads = 2048;  // of a multiprocessor
 constexpr int kRedZoneBytes = 256;
 constexpr unsigned char kRedZone = 0xa5;
 constexpr int kWaveThreads = 2048;  // of an ordinary launch, about
@@ -83,18 +82,6 @@ absl::Status Emulation::Refusal() const {
   if (l.args_bytes > Launch::kMaxArgsBytes) {
     return refuse(l.args_bytes, " bytes of arguments");
   }
-  if (l.cooperative) {
-    const int64_t by_shared =
-        options_.max_shared_bytes / std::max<int64_t>(l.shared_bytes, 1);
-    const int64_t resident =
-        options_.multiprocessors *
-        std::min<int64_t>(
-            {kMaxResidentThreads / l.block.size(), by_shared, 32});
-    if (l.grid.size() > resident) {
-      return refuse("cooperative grid ", ToString(l.grid), ", want at most ",
-                    resident, " blocks");
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -112,8 +99,7 @@ absl::Status Emulation::Run() {
   const size_t most = std::max<int64_t>(kWaveThreads / threads, 1);
   for (size_t done = 0; done < order.size();) {
     const size_t left = order.size() - done;
-    const size_t size =
-        launch_.cooperative ? left : 1 + Below(std::min(left, most));
+    const size_t size = 1 + Below(std::min(left, most));
     MakeWave({order.begin() + done, order.begin() + done + size});
     if (absl::Status status = RunWave(); !status.ok()) return status;
     done += size;

@@ -19,7 +19,6 @@
 #define ONESTEP_TESTS_CUDA_EMULATOR_EMULATOR_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/status.h"
 #include "kernels/launch.h"
@@ -29,11 +28,8 @@ namespace onestep {
 struct EmulatorOptions {
   uint64_t seed = 0;
   // Of the device that is emulated.
-  int multiprocessors = 132;
   int max_shared_bytes = 232448;  // of a block
   int max_cluster = 16;
-  // What dev::SetConditional does; without it, it is an error.
-  std::function<void(uint64_t handle, uint32_t value)> set_conditional;
 };
 
 // Runs all blocks to the end. One call at a time in the process. Each error

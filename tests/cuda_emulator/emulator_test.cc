@@ -196,65 +196,34 @@ TEST(EmulatorTest, FindsALaunchThatDoesNotWaitThoughItSays) {
 // Each block waits for its neighbour.
 void MeetNeighbour(uint32_t* arrived) {
   if (Thread() == 0) {
-    dev::AddRelease(&arrived[dev::BlockIndex().x], 1);
-    while (dev::LoadAcquire(&arrived[dev::BlockIndex().x ^ 1]) == 0) {
+    dev::StoreSystem(&arrived[dev::BlockIndex().x], 1);
+    while (dev::LoadSystem(&arrived[dev::BlockIndex().x ^ 1]) == 0) {
     }
   }
   dev::SyncBlock();
 }
 
-int DeadlocksOfMeetNeighbour(uint32_t cluster, bool cooperative) {
+int DeadlocksOfMeetNeighbour(uint32_t cluster) {
   int deadlocks = 0;
   for (int seed = 0; seed < kSeeds; ++seed) {
     uint32_t arrived[2] = {};
     Launch launch = ScriptLaunch(64, &MeetNeighbour, arrived);
     launch.grid.x = 2;
     launch.cluster = cluster;
-    launch.cooperative = cooperative;
     const absl::Status status = Emulate(launch, seed);
     if (status.ok()) continue;
-    EXPECT_THAT(status, StatusIs(kInternal, HasSubstr("at LoadAcquire of ")));
+    EXPECT_THAT(status, StatusIs(kInternal, HasSubstr("at LoadSystem of ")));
     ++deadlocks;
   }
   return deadlocks;
 }
 
 TEST(EmulatorTest, BlocksOfAnOrdinaryLaunchAreNotAllResident) {
-  EXPECT_GT(DeadlocksOfMeetNeighbour(1, false), kSeeds / 4);
+  EXPECT_GT(DeadlocksOfMeetNeighbour(1), kSeeds / 4);
 }
 
 TEST(EmulatorTest, BlocksOfAClusterAreResidentTogether) {
-  EXPECT_EQ(DeadlocksOfMeetNeighbour(2, false), 0);
-}
-
-TEST(EmulatorTest, BlocksOfACooperativeLaunchAreResidentTogether) {
-  EXPECT_EQ(DeadlocksOfMeetNeighbour(1, true), 0);
-}
-
-// Block b adds b + 1 in phase 0; in phase 1 all read the sum.
-void SumOverGrid(uint32_t* memory) {
-  for (uint32_t round = 0; round < 3; ++round) {
-    if (Thread() == 0) dev::AddRelease(&memory[1], dev::BlockIndex().x + 1);
-    dev::SyncGrid(&memory[0], 2 * round);
-    if (Thread() == 33) {
-      const uint32_t want = (round + 1) * 40 * 41 / 2;
-      if (memory[1] != want) dev::Trap();
-    }
-    dev::SyncGrid(&memory[0], 2 * round + 1);
-  }
-}
-
-TEST(EmulatorTest, SyncGridHoldsAllBlocks) {
-  for (int seed = 0; seed < kSeeds; ++seed) {
-    uint32_t memory[2] = {};
-    Launch launch = ScriptLaunch(64, &SumOverGrid, memory);
-    launch.grid.x = 40;
-    launch.cooperative = true;
-    ASSERT_OK(Emulate(launch, seed));
-    launch.cooperative = false;
-    ASSERT_THAT(Emulate(launch, seed),
-                StatusIs(kInternal, HasSubstr("not cooperative")));
-  }
+  EXPECT_EQ(DeadlocksOfMeetNeighbour(2), 0);
 }
 
 TEST(EmulatorTest, TellsTheHost) {
@@ -263,19 +232,10 @@ TEST(EmulatorTest, TellsTheHost) {
       1,
       [](uint32_t* signals) {
         dev::StoreSystem(&signals[1], dev::LoadSystem(&signals[0]) + 1);
-        dev::SetConditional(123, 1);
       },
       signals);
-  EXPECT_THAT(Emulate(launch, 1),
-              StatusIs(kInternal, HasSubstr("SetConditional outside")));
-  std::vector<std::pair<uint64_t, uint32_t>> calls;
-  EmulatorOptions options;
-  options.set_conditional = [&](uint64_t handle, uint32_t value) {
-    calls.emplace_back(handle, value);
-  };
-  EXPECT_OK(Emulate(launch, options));
+  EXPECT_OK(Emulate(launch, 1));
   EXPECT_EQ(signals[1], 8u);
-  EXPECT_THAT(calls, testing::ElementsAre(testing::Pair(123, 1)));
 }
 
 constexpr int kSmall = 96;
@@ -309,12 +269,6 @@ TEST(EmulatorTest, RefusesWhatADeviceWould) {
           "232449 bytes of shared memory, want at most 232448");
   refuses([](Launch& l) { l.args_bytes = 1025; }, "1025 bytes of arguments");
   refuses([](Launch& l) { l.emulated = nullptr; }, "ONESTEP_LAUNCH");
-  refuses(
-      [](Launch& l) {
-        l.cooperative = true;
-        l.grid = {.x = 144};
-      },
-      "cooperative grid 144,1,1, want at most 132 blocks");
 }
 
 // CUDA, the emulated one too, sees a kernel's arguments as bytes.

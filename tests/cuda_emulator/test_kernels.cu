@@ -28,18 +28,6 @@ void Elementwise(VectorArgs args) {
   if constexpr (kOp == Op::kCopy) args.y[i] = args.x[i];
 }
 
-struct CountDownArgs {
-  float* left;
-  uint64_t handle;
-};
-
-template <int kUnused>
-ONESTEP_KERNEL(32)
-void CountDown(CountDownArgs args) {
-  *args.left -= 1;
-  if (*args.left == 0) dev::SetConditional(args.handle, 0);
-}
-
 struct TrapArgs {
   int unused;
 };
@@ -80,11 +68,6 @@ Launch ScaleLaunch(float* x, float factor, int64_t n) {
 Launch CopyLaunch(const float* x, float* y, int64_t n) {
   const VectorArgs args{x, y, 0, n};
   return OverElements(ONESTEP_LAUNCH((Elementwise<Op::kCopy, false>), args), n);
-}
-
-Launch CountDownLaunch(float* left, uint64_t handle) {
-  const CountDownArgs args{left, handle};
-  return ONESTEP_LAUNCH(CountDown<0>, args);
 }
 
 Launch TrapLaunch() { return ONESTEP_LAUNCH(JustTrap<0>, TrapArgs{}); }

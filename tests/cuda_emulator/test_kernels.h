@@ -12,8 +12,6 @@ namespace onestep {
 Launch AddLaunch(float* x, float value, int64_t n);     // x += value
 Launch ScaleLaunch(float* x, float factor, int64_t n);  // x *= factor
 Launch CopyLaunch(const float* x, float* y, int64_t n);
-// Subtracts 1 from *left, and ends the WHILE node when that is 0.
-Launch CountDownLaunch(float* left, uint64_t handle);
 Launch TrapLaunch();
 // Ordinary, but may have programmatic edges.
 Launch WaitingAddLaunch(float* x, float value, int64_t n);

@@ -46,7 +46,7 @@ void ExpectBits(const Floats& got, int64_t models, int64_t k,
 struct MatMulCase {
   int64_t m, n, k, models;
   bool trans_a = false, trans_b = false, accumulate = false, bias = false;
-  Act act = Act::kNone;
+  Activation act = Activation::kNone;
 };
 
 Floats SoloMatMul(const MatMulCase& t, const Floats& a, const Floats& b,
@@ -125,7 +125,7 @@ TEST_P(CpuInterleavedTest, MatMulGivesEveryModelItsOwnBits) {
       t.trans_b = next % 3 == 0;
       t.accumulate = next % 5 == 0;
       t.bias = !t.accumulate && next % 2 == 1;
-      if (!t.accumulate) t.act = static_cast<Act>(next % 5);
+      if (!t.accumulate) t.act = static_cast<Activation>(next % 5);
       ASSERT_NO_FATAL_FAILURE(ExpectMatMulBits(t));
     }
   }
@@ -135,7 +135,7 @@ TEST_P(CpuInterleavedTest, MatMulSumsInTheBlocksOfOneModel) {
   for (const bool trans_a : {false, true}) {
     for (const int64_t m : {1, 2}) {
       ASSERT_NO_FATAL_FAILURE(ExpectMatMulBits(
-          {m, 3, 1100, 5, trans_a, false, false, true, Act::kTanh}));
+          {m, 3, 1100, 5, trans_a, false, false, true, Activation::kTanh}));
     }
   }
 }
@@ -215,71 +215,85 @@ void InTwoRanges(int64_t n, int64_t models, F f) {
   f(InterleavedRange{models, split, n * models});
 }
 
-TEST_P(CpuInterleavedTest, UpdatesGiveEveryModelItsOwnBits) {
+TEST_P(CpuInterleavedTest, ScaleGivesEveryModelItsOwnBits) {
   constexpr int64_t n = 11;
   for (const int64_t models : kModels) {
-    const Floats old_w = Draw(n, models, 1), dw = Draw(n, models, 2);
-    const Floats old_v = Draw(n, models, 3), lr = Draw(1, models, 4);
-    const Floats momentum = Draw(1, models, 5), decay = Draw(1, models, 6);
-    const Floats lrs = Repeat(lr), momenta = Repeat(momentum),
-                 decays = Repeat(decay);
-    Floats sgd = old_w, w = old_w, v = old_v, scaled = old_w;
-    const bool nesterov = models % 2 == 0;
+    const Floats x = Draw(n, models, 1), alpha = Draw(1, models, 2);
+    const Floats alphas = Repeat(alpha);
+    Floats y = x;
     InTwoRanges(n, models, [&](const InterleavedRange& range) {
-      InterleavedSgd(sgd.data(), dw.data(), lrs.data(), decays.data(),
-                     sgd.data(), range);
-      InterleavedMomentum(w.data(), dw.data(), v.data(),
-                          {lrs.data(), momenta.data(), decays.data(), nesterov},
-                          w.data(), v.data(), range);
-      InterleavedScale(lrs.data(), scaled.data(), scaled.data(), range);
+      InterleavedScale(alphas.data(), y.data(), y.data(), range);
     });
     for (int64_t k = 0; k < models; ++k) {
-      Floats want = Of(old_w, models, k), want_v = Of(old_v, models, k);
-      const Floats g = Of(dw, models, k);
-      SgdUpdate(want.data(), g.data(), lr[k], decay[k], want.data(), n);
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(sgd, models, k, want));
-      Floats want_w = Of(old_w, models, k);
-      MomentumUpdate(want_w.data(), g.data(), want_v.data(),
-                     {lr[k], momentum[k], decay[k], nesterov}, want_w.data(),
-                     want_v.data(), n);
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(w, models, k, want_w));
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(v, models, k, want_v));
-      Floats want_scaled = Of(old_w, models, k);
-      Scale(lr[k], want_scaled.data(), want_scaled.data(), n);
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(scaled, models, k, want_scaled));
+      Floats want = Of(x, models, k);
+      Scale(alpha[k], want.data(), want.data(), n);
+      ASSERT_NO_FATAL_FAILURE(ExpectBits(y, models, k, want));
     }
   }
 }
 
-TEST_P(CpuInterleavedTest, AdamGivesEveryModelItsOwnBits) {
+// Weights and states, of one model or of many.
+struct UpdateState {
+  Floats w;
+  std::vector<Floats> state;
+
+  UpdateArrays On(const Floats& dw) {
+    UpdateArrays arrays = {w.data(), dw.data(), {}, w.data(), {}};
+    for (int i = 0; i < kMaxUpdateStates; ++i) {
+      arrays.state[i] = arrays.state_out[i] = state[i].data();
+    }
+    return arrays;
+  }
+};
+
+void ExpectUpdateBits(UpdateRule rule, int64_t models, bool flag) {
+  SCOPED_TRACE(testing::Message() << "rule " << static_cast<int>(rule));
   constexpr int64_t n = 11;
+  const float step = 7;
+  const Floats dw = Draw(n, models, 1), lr = Draw(1, models, 2);
+  UpdateState all = {Draw(n, models, 3), {}};
+  for (int i = 0; i < kMaxUpdateStates; ++i) {
+    all.state.push_back(RandomFloats(n * models, 0.01f, 1, 4 + i));
+  }
+  const UpdateState old = all;
+  // Adam's betas and epsilon are attributes; others the models may have each.
+  UpdateHypers hypers = {
+      lr.data(), &step, {{0.9f}, {0.999f}, {1e-8f}, {0.1f}}, flag};
+  std::vector<Floats> own;
+  own.reserve(kMaxUpdateHypers);
+  for (int i = rule == UpdateRule::kAdam ? 3 : 0; i < kMaxUpdateHypers; ++i) {
+    own.push_back(Draw(1, models, 10 + i));
+    hypers.hyper[i].at = own.back().data();
+  }
+  Floats coefficients(CoefficientFloats(rule, models));
+  PrepareCoefficients(rule, hypers, models, coefficients.data());
+  InTwoRanges(n, models, [&](const InterleavedRange& range) {
+    InterleavedUpdate(rule, all.On(dw), coefficients.data(), flag, range);
+  });
+  for (int64_t k = 0; k < models; ++k) {
+    UpdateState want = {Of(old.w, models, k), {}};
+    for (int i = 0; i < kMaxUpdateStates; ++i) {
+      want.state.push_back(Of(old.state[i], models, k));
+    }
+    UpdateHypers one = hypers;
+    one.lr = lr.data() + k;
+    for (Hyper& hyper : one.hyper) {
+      if (hyper.at != nullptr) hyper.at += k;
+    }
+    const Floats g = Of(dw, models, k);
+    Update(rule, want.On(g), one, 0, n);
+    ASSERT_NO_FATAL_FAILURE(ExpectBits(all.w, models, k, want.w));
+    for (int i = 0; i < kMaxUpdateStates; ++i) {
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectBits(all.state[i], models, k, want.state[i]));
+    }
+  }
+}
+
+TEST_P(CpuInterleavedTest, UpdatesGiveEveryModelItsOwnBits) {
   for (const int64_t models : kModels) {
-    const bool decoupled = models % 2 == 0;
-    const Adam shared = {0, 7, 0.9f, 0.999f, 1e-8f, 0, decoupled};
-    const Floats old_w = Draw(n, models, 1), dw = Draw(n, models, 2);
-    const Floats old_m = Draw(n, models, 3), lr = Draw(1, models, 4);
-    const Floats decay = Draw(1, models, 5);
-    const Floats old_v = RandomFloats(n * models, 0.01f, 1, 6);
-    Floats w = old_w, m = old_m, v = old_v;
-    Floats rate(models + kRepeatPad), l2 = rate, shrink = rate;
-    const InterleavedAdamArgs args = {rate.data(), l2.data(), shrink.data()};
-    PrepareAdam(lr.data(), decay.data(), models, shared, args);
-    InTwoRanges(n, models, [&](const InterleavedRange& range) {
-      InterleavedAdam(w.data(), dw.data(), m.data(), v.data(), shared, args,
-                      w.data(), m.data(), v.data(), range);
-    });
-    for (int64_t k = 0; k < models; ++k) {
-      Floats want = Of(old_w, models, k), want_m = Of(old_m, models, k),
-             want_v = Of(old_v, models, k);
-      Adam options = shared;
-      options.lr = lr[k];
-      options.weight_decay = decay[k];
-      AdamUpdate(want.data(), Of(dw, models, k).data(), want_m.data(),
-                 want_v.data(), options, want.data(), want_m.data(),
-                 want_v.data(), n);
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(w, models, k, want));
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(m, models, k, want_m));
-      ASSERT_NO_FATAL_FAILURE(ExpectBits(v, models, k, want_v));
+    for (UpdateRule rule : kAllUpdateRules) {
+      ASSERT_NO_FATAL_FAILURE(ExpectUpdateBits(rule, models, models % 2 == 0));
     }
   }
 }

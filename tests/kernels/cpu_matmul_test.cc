@@ -41,10 +41,7 @@ struct Problem {
           sum += static_cast<double>(a[i * args.a_row + p * args.a_col]) *
                  b[p * ldb + j];
         }
-        if (args.act == Act::kRelu) reference::Relu(&sum, &sum, 1);
-        if (args.act == Act::kTanh) reference::Tanh(&sum, &sum, 1);
-        if (args.act == Act::kSigmoid) reference::Sigmoid(&sum, &sum, 1);
-        if (args.act == Act::kGelu) reference::Gelu(&sum, &sum, 1);
+        reference::Activate(args.act, &sum, &sum, 1);
         y = sum;
       }
     }
@@ -93,8 +90,7 @@ TEST_P(CpuMatMulTest, AccumulatesIntoC) {
 }
 
 TEST_P(CpuMatMulTest, AppliesBiasAndEveryActivation) {
-  for (Act act :
-       {Act::kNone, Act::kRelu, Act::kTanh, Act::kSigmoid, Act::kGelu}) {
+  for (Activation act : kAllActivations) {
     for (int64_t n : {10, 129}) {
       Problem p(19, n, 33, false, 1);
       p.args.bias = p.bias.data();
@@ -110,7 +106,7 @@ TEST_P(CpuMatMulTest, AppliesTheEpilogueOnceWhenKIsInBlocks) {
   for (bool across : {false, true}) {
     Problem p(9, 21, 2100, across, 0);
     p.args.bias = p.bias.data();
-    p.args.act = Act::kRelu;
+    p.args.act = Activation::kRelu;
     const std::vector<double> want = p.Want();
     MatMul(p.args, 0, 9);
     ExpectNear(p.c, want, Tolerance(2100));
@@ -142,7 +138,7 @@ TEST_P(CpuMatMulTest, BitsDoNotDependOnTheRowSplit) {
 TEST_P(CpuMatMulTest, ReluOfTheEpilogueKeepsNan) {
   Problem p(1, 3, 2, false, 0);
   p.b[1] = NAN;
-  p.args.act = Act::kRelu;
+  p.args.act = Activation::kRelu;
   MatMul(p.args, 0, 1);
   EXPECT_FALSE(std::isnan(p.c[0]));
   EXPECT_TRUE(std::isnan(p.c[1]));

@@ -133,20 +133,13 @@ TEST_P(CpuSparseTest, ProductMatchesFloat64OnOddSizes) {
 }
 
 TEST_P(CpuSparseTest, ProductAppliesEveryActivation) {
-  for (Act act :
-       {Act::kNone, Act::kRelu, Act::kTanh, Act::kSigmoid, Act::kGelu}) {
+  for (Activation act : kAllActivations) {
     const Batch batch(5, 33);
     const Ints x = batch.Gather();
     const Floats w = RandomFloats(33 * 21, -1, 1, 1);
     Floats y(5 * 21);
     std::vector<double> want = Product(batch, w, 21, nullptr, y, 21, 21);
-    const auto activate = [&](auto fn) {
-      fn(want.data(), want.data(), std::ssize(want));
-    };
-    if (act == Act::kRelu) activate(reference::Relu);
-    if (act == Act::kTanh) activate(reference::Tanh);
-    if (act == Act::kSigmoid) activate(reference::Sigmoid);
-    if (act == Act::kGelu) activate(reference::Gelu);
+    reference::Activate(act, want.data(), want.data(), std::ssize(want));
     SparseMatMul({.x = x.data(),
                   .w = w.data(),
                   .ldw = 21,
@@ -197,7 +190,7 @@ TEST_P(CpuSparseTest, ReluOfTheProductKeepsNan) {
                 .ldy = 2,
                 .n = 2,
                 .k = 3,
-                .act = Act::kRelu},
+                .act = Activation::kRelu},
                0, 1);
   EXPECT_EQ(y[0], 0);
   EXPECT_TRUE(std::isnan(y[1]));

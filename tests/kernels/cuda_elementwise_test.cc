@@ -5,47 +5,9 @@
 namespace onestep::cuda {
 namespace {
 
-constexpr Act kActs[] = {Act::kRelu, Act::kTanh, Act::kSigmoid, Act::kGelu};
-
-using Binary = void (*)(const double*, const double*, double*, int64_t);
-
-Binary ReferenceGrad(Act act) {
-  switch (act) {
-    case Act::kNone:
-      break;
-    case Act::kRelu:
-      return reference::ReluGrad;
-    case Act::kTanh:
-      return reference::TanhGrad;
-    case Act::kSigmoid:
-      return reference::SigmoidGrad;
-    case Act::kGelu:
-      return reference::GeluGrad;
-  }
-  return [](const double*, const double* dy, double* dx, int64_t n) {
-    std::copy_n(dy, n, dx);
-  };
-}
-
-void ReferenceActivate(Act act, const double* x, double* y, int64_t n) {
-  switch (act) {
-    case Act::kNone:
-      std::copy_n(x, n, y);
-      return;
-    case Act::kRelu:
-      return reference::Relu(x, y, n);
-    case Act::kTanh:
-      return reference::Tanh(x, y, n);
-    case Act::kSigmoid:
-      return reference::Sigmoid(x, y, n);
-    case Act::kGelu:
-      return reference::Gelu(x, y, n);
-  }
-}
-
 // The binary op `launch`, in place of either operand, against `want`.
-template <class F>
-void ExpectBinary(F launch, Binary want) {
+template <class F, class Want>
+void ExpectBinary(F launch, Want want) {
   for (int64_t n : kElements) {
     SCOPED_TRACE(n);
     const Floats a = RandomFloats(n, -4, 4, 1), b = RandomFloats(n, -4, 4, 2);
@@ -121,11 +83,11 @@ TEST(CudaElementwiseTest, RowsTakeABias) {
 }
 
 TEST(CudaElementwiseTest, ActivationsMatchFloat64InPlace) {
-  for (Act act : kActs) {
+  for (Activation act : kAllActivations) {
     for (int64_t n : kElements) {
       const Floats x = RandomFloats(n, -4, 4, 1);
       std::vector<double> want(static_cast<size_t>(n));
-      ReferenceActivate(act, x.Doubles().data(), want.data(), n);
+      reference::Activate(act, x.Doubles().data(), want.data(), n);
       ExpectNmse(OnAnyOrder([&](uint64_t seed) {
                    Floats y = x;
                    RunLaunch(Activate(act, y.data(), y.data(), n), seed);
@@ -135,12 +97,14 @@ TEST(CudaElementwiseTest, ActivationsMatchFloat64InPlace) {
     }
     ExpectBinary([=](const float* y, const float* dy, float* dx,
                      int64_t n) { return ActivateGrad(act, y, dy, dx, n); },
-                 ReferenceGrad(act));
+                 [=](const double* y, const double* dy, double* dx, int64_t n) {
+                   reference::ActivateGrad(act, y, dy, dx, n);
+                 });
   }
 }
 
 TEST(CudaElementwiseTest, NanPassesThroughEveryActivation) {
-  for (Act act : kActs) {
+  for (Activation act : kAllActivations) {
     Floats x({NAN, 1}), y(2);
     RunLaunch(Activate(act, x.data(), y.data(), 2), 1);
     EXPECT_TRUE(std::isnan(y[0]));
@@ -149,11 +113,12 @@ TEST(CudaElementwiseTest, NanPassesThroughEveryActivation) {
 }
 
 TEST(CudaElementwiseTest, ActivationsAreFiniteFarOut) {
-  for (Act act : kActs) {
-    const bool bounded = act == Act::kTanh || act == Act::kSigmoid;
+  for (Activation act : kAllActivations) {
+    const bool bounded =
+        act == Activation::kTanh || act == Activation::kSigmoid;
     Floats x({-1e4f, 1e4f}), y(2);
     RunLaunch(Activate(act, x.data(), y.data(), 2), 1);
-    EXPECT_EQ(y[0], act == Act::kTanh ? -1 : 0);
+    EXPECT_EQ(y[0], act == Activation::kTanh ? -1 : 0);
     EXPECT_EQ(y[1], bounded ? 1 : 1e4f);
   }
 }
@@ -191,7 +156,7 @@ TEST(CudaElementwiseTest, ReduceRowsMatchesFloat64) {
 }
 
 struct GradCase {
-  Act act;
+  Activation act;
   bool add_to_b;
 };
 
@@ -215,7 +180,8 @@ std::vector<double> ReferenceGradOf(const GradCase& c, const Shape& shape,
                                     const Floats& b) {
   const int64_t n = shape.rows * shape.cols;
   std::vector<double> all(static_cast<size_t>(n + shape.cols));
-  ReferenceGrad(c.act)(y.Doubles().data(), dy.Doubles().data(), all.data(), n);
+  reference::ActivateGrad(c.act, y.Doubles().data(), dy.Doubles().data(),
+                          all.data(), n);
   double* const db = all.data() + n;
   reference::ReduceRows(all.data(), db, shape.rows, shape.cols);
   for (int64_t i = 0; c.add_to_b && i < shape.cols; ++i) db[i] += b[i];
@@ -229,8 +195,8 @@ TEST(CudaElementwiseTest, ActivationGradMatchesFloat64InPlace) {
     const Floats y = RandomFloats(n, -1, 1, 1), dy = RandomFloats(n, -1, 1, 2);
     const Floats b = RandomFloats(shape.cols, -1, 1, 3);
     Workspace workspace(ColumnSumsWorkspaceBytes(shape.rows, shape.cols));
-    for (const GradCase& c :
-         {GradCase{Act::kRelu, true}, GradCase{Act::kTanh, false}}) {
+    for (const GradCase& c : {GradCase{Activation::kRelu, true},
+                              GradCase{Activation::kTanh, false}}) {
       ExpectNmse(OnAnyOrder([&](uint64_t seed) {
                    return GradOf(c, shape, y, dy, b, workspace, seed);
                  }),
@@ -242,8 +208,8 @@ TEST(CudaElementwiseTest, ActivationGradMatchesFloat64InPlace) {
 TEST(CudaElementwiseTest, ActivationGradDoesWithoutASum) {
   const Floats y({1, -1, 2}), dy({3, 4, 5});
   Floats dx(3);
-  RunLaunch(ActivationGrad(Act::kRelu, y.data(), dy.data(), nullptr, dx.data(),
-                           nullptr, 3, 1, nullptr),
+  RunLaunch(ActivationGrad(Activation::kRelu, y.data(), dy.data(), nullptr,
+                           dx.data(), nullptr, 3, 1, nullptr),
             1);
   EXPECT_EQ(dx.Values(), (std::vector<float>{3, 0, 5}));
 }

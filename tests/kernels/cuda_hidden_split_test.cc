@@ -57,16 +57,20 @@ constexpr HiddenSplitShape kMnist = {
 constexpr HiddenSplitShape kSmall = {
     .batch = 20, .features = 48, .hidden = 20, .classes = 5};
 
-std::string Describe(Tier tier, const HiddenSplitShape& shape) {
-  return "T" + std::to_string(1 + static_cast<int>(tier)) + " " +
-         std::to_string(shape.features) + "-" + std::to_string(shape.hidden) +
-         "-" + std::to_string(shape.classes) + " batch " +
+const char* NameOf(CudaTier tier) {
+  return tier == CudaTier::kPersistent ? "Persistent" : "Fused";
+}
+
+std::string Describe(CudaTier tier, const HiddenSplitShape& shape) {
+  return std::string(NameOf(tier)) + " " + std::to_string(shape.features) +
+         "-" + std::to_string(shape.hidden) + "-" +
+         std::to_string(shape.classes) + " batch " +
          std::to_string(shape.batch) + " first layer " +
          std::to_string(static_cast<int>(shape.first_layer));
 }
 
 // Trains for all of the problem's steps with fp32 products.
-void ExpectTrains(Tier tier, FirstLayer first_layer, Problem& problem,
+void ExpectTrains(CudaTier tier, CudaFirstLayer first_layer, Problem& problem,
                   const Results& want) {
   problem.shape.first_layer = first_layer;
   SCOPED_TRACE(Describe(tier, problem.shape));
@@ -94,24 +98,23 @@ void ExpectSameModel(const Results& all, int m, int models,
   }
 }
 
-class HiddenSplitTierTest : public testing::TestWithParam<Tier> {};
+class HiddenSplitTierTest : public testing::TestWithParam<CudaTier> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, HiddenSplitTierTest,
-                         testing::Values(Tier::kT1, Tier::kT2, Tier::kT3),
-                         [](const auto& info) {
-                           return "T" + std::to_string(
-                                            1 + static_cast<int>(info.param));
-                         });
+                         testing::Values(CudaTier::kFused,
+                                         CudaTier::kPersistent),
+                         [](const auto& info) { return NameOf(info.param); });
 
 TEST_P(HiddenSplitTierTest, TrainsByFmas) {
   HiddenSplitShape shape = kMnist;
   shape.hidden = 32;
   Problem problem = MakeProblem(shape);
-  ExpectTrains(GetParam(), FirstLayer::kFma, problem, Reference(problem).Run());
+  ExpectTrains(GetParam(), CudaFirstLayer::kFma, problem,
+               Reference(problem).Run());
 }
 
 TEST_P(HiddenSplitTierTest, TrainsMnistOnTensorCores) {
   Problem problem = MakeProblem(kMnist);
-  ExpectTrains(GetParam(), FirstLayer::kSplit3, problem,
+  ExpectTrains(GetParam(), CudaFirstLayer::kSplit, problem,
                Reference(problem).Run());
 }
 
@@ -128,24 +131,25 @@ TEST_P(HiddenSplitTierTest, TrainsOddShapes) {
   for (const HiddenSplitShape& shape : kShapes) {
     Problem problem = MakeProblem(shape, 10);
     const Results want = Reference(problem).Run();
-    ExpectTrains(GetParam(), FirstLayer::kFma, problem, want);
-    ExpectTrains(GetParam(), FirstLayer::kSplit3, problem, want);
+    ExpectTrains(GetParam(), CudaFirstLayer::kFma, problem, want);
+    ExpectTrains(GetParam(), CudaFirstLayer::kSplit, problem, want);
   }
 }
 
 TEST_P(HiddenSplitTierTest, HasEveryActivation) {
-  for (const Act act : {Act::kNone, Act::kRelu, Act::kTanh, Act::kSigmoid}) {
+  for (const Activation act : {Activation::kNone, Activation::kRelu,
+                               Activation::kTanh, Activation::kSigmoid}) {
     SCOPED_TRACE(static_cast<int>(act));
     Problem problem = MakeProblem(kSmall);
     problem.shape.act = act;
-    ExpectTrains(GetParam(), FirstLayer::kSplit3, problem,
+    ExpectTrains(GetParam(), CudaFirstLayer::kSplit, problem,
                  Reference(problem).Run());
   }
 }
 
 TEST_P(HiddenSplitTierTest, OnePartIsAsExactAsBf16) {
   Problem problem = MakeProblem(kSmall);
-  problem.shape.first_layer = FirstLayer::kBf16;
+  problem.shape.first_layer = CudaFirstLayer::kBf16;
   Trainer trainer(GetParam(), problem);
   ASSERT_OK(trainer.Run(problem.steps));
   const Results want = Reference(problem).Run();
@@ -160,8 +164,8 @@ TEST_P(HiddenSplitTierTest, OnePartIsAsExactAsBf16) {
 TEST_P(HiddenSplitTierTest, ThreePartsAreAsExactAsFp32) {
   for (const auto zeros : {&Weights::w1, &Weights::w2}) {
     Problem problem = MakeProblem(kSmall, 1);
-    problem.shape.act = Act::kNone;
-    problem.shape.first_layer = FirstLayer::kSplit3;
+    problem.shape.act = Activation::kNone;
+    problem.shape.first_layer = CudaFirstLayer::kSplit;
     std::vector<float>& values = problem.weights.*zeros;
     std::fill(values.begin(), values.end(), 0.0f);
     const Results want = Reference(problem).Run();
@@ -173,7 +177,8 @@ TEST_P(HiddenSplitTierTest, ThreePartsAreAsExactAsFp32) {
 }
 
 TEST_P(HiddenSplitTierTest, RepeatsBitByBit) {
-  for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
+  for (const CudaFirstLayer first_layer :
+       {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     Problem problem = MakeProblem(kSmall, 5);
     problem.shape.first_layer = first_layer;
     Trainer one(GetParam(), problem);
@@ -200,7 +205,8 @@ TEST_P(HiddenSplitTierTest, RunsInPartsBitByBit) {
 // Three networks of one batch, of which one diverges.
 TEST_P(HiddenSplitTierTest, ModelsHaveTheBitsThatEachHasAlone) {
   constexpr int kModels = 3, kModelSteps = 5;
-  for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
+  for (const CudaFirstLayer first_layer :
+       {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     Problem all = MakeProblem(kSmall, kModelSteps);
     all.shape.first_layer = first_layer;
     std::vector<Problem> each(kModels, all);
@@ -276,14 +282,15 @@ TEST_P(HiddenSplitTierTest, EqualHugeLogitsHaveTheLossOfTwoClasses) {
 TEST_P(HiddenSplitTierTest, ValuesThatAreNotFiniteReachTheLoss) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
+  for (const CudaFirstLayer first_layer :
+       {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     for (const float value : {kInfinity, -kInfinity, kNan}) {
       for (const auto weights :
            {&Weights::w1, &Weights::b1, &Weights::w2, &Weights::b2}) {
         // -inf before a relu is a 0, and as a logit a probability of 0.
         if (value < 0 && weights != &Weights::w2) continue;
         Problem problem = MakeProblem(kSmall, 2);
-        problem.shape.act = Act::kNone;
+        problem.shape.act = Activation::kNone;
         problem.shape.first_layer = first_layer;
         std::fill(problem.images.begin(), problem.images.end(), 1);
         (problem.weights.*weights)[1] = value;
@@ -298,26 +305,27 @@ TEST_P(HiddenSplitTierTest, ValuesThatAreNotFiniteReachTheLoss) {
   }
 }
 
-// ---- T1
+// ---- tier fused
 // ----------------------------------------------------------------------
-TEST(HiddenSplitT1Test, TakesABatchOfManyTiles) {
+TEST(HiddenSplitFusedTest, TakesABatchOfManyTiles) {
   Problem problem = MakeProblem(
       {.batch = 530, .features = 300, .hidden = 24, .classes = 10}, 3);
   const Results want = Reference(problem).Run();
-  ExpectTrains(Tier::kT1, FirstLayer::kFma, problem, want);
-  ExpectTrains(Tier::kT1, FirstLayer::kSplit3, problem, want);
+  ExpectTrains(CudaTier::kFused, CudaFirstLayer::kFma, problem, want);
+  ExpectTrains(CudaTier::kFused, CudaFirstLayer::kSplit, problem, want);
 }
 
-// ---- T3
+// ---- tier persistent
 // ----------------------------------------------------------------------
-TEST(HiddenSplitT3Test, TrainsInAClusterOf8) {
+TEST(HiddenSplitPersistentTest, TrainsInAClusterOf8) {
   HiddenSplitShape shape = kMnist;
   shape.features = 80;
   Problem problem = MakeProblem(shape);
   const Results want = Reference(problem).Run();
-  for (const FirstLayer first_layer : {FirstLayer::kFma, FirstLayer::kSplit3}) {
+  for (const CudaFirstLayer first_layer :
+       {CudaFirstLayer::kFma, CudaFirstLayer::kSplit}) {
     problem.shape.first_layer = first_layer;
-    Trainer trainer(Tier::kT3, problem, {.max_cluster = 8});
+    Trainer trainer(CudaTier::kPersistent, problem, {.max_cluster = 8});
     EXPECT_EQ(trainer.plan().blocks, 8);
     ASSERT_OK(trainer.Run(problem.steps));
     ExpectNear(trainer.results(), want, kLossTolerance, kWeightTolerance);
@@ -334,25 +342,25 @@ int StepsDone(const Problem& problem, Trainer& trainer, const uint32_t* stop) {
   for (int s = 0; s < problem.steps; ++s) {
     EXPECT_EQ(results.loss[s] != -1, s < done) << "step " << s;
   }
-  Trainer exact(Tier::kT3, problem);
+  Trainer exact(CudaTier::kPersistent, problem);
   EXPECT_OK(exact.Run(done));
   EXPECT_EQ(results.weights, exact.results().weights);
   return done;
 }
 
-TEST(HiddenSplitT3Test, StopsAfterTheFirstStep) {
+TEST(HiddenSplitPersistentTest, StopsAfterTheFirstStep) {
   const Problem problem = MakeProblem(kSmall);
-  Trainer trainer(Tier::kT3, problem);
+  Trainer trainer(CudaTier::kPersistent, problem);
   const uint32_t stop = 1;
   EXPECT_EQ(StepsDone(problem, trainer, &stop), 1);
 }
 
 // A flag that the kernel itself sets: it is looked at after 8 more steps.
-TEST(HiddenSplitT3Test, AllBlocksStopAtTheSameStep) {
+TEST(HiddenSplitPersistentTest, AllBlocksStopAtTheSameStep) {
   Problem problem = MakeProblem(kSmall);
   for (uint64_t seed = 1; seed < 5; ++seed) {
     std::vector<float> correct(problem.steps, 0);
-    Trainer trainer(Tier::kT3, problem);
+    Trainer trainer(CudaTier::kPersistent, problem);
     trainer.seed = seed;
     trainer.buffers().correct = correct.data();
     trainer.buffers().correct_stride = 0;
@@ -362,19 +370,19 @@ TEST(HiddenSplitT3Test, AllBlocksStopAtTheSameStep) {
   }
 }
 
-TEST(HiddenSplitT3Test, StopsWhereTheBytesAreNotLoadedInBulk) {
+TEST(HiddenSplitPersistentTest, StopsWhereTheBytesAreNotLoadedInBulk) {
   const Problem problem =
       MakeProblem({.batch = 5, .features = 20, .hidden = 16, .classes = 3});
-  Trainer trainer(Tier::kT3, problem);
+  Trainer trainer(CudaTier::kPersistent, problem);
   const uint32_t stop = 1;
   EXPECT_EQ(StepsDone(problem, trainer, &stop), 1);
 }
 
-TEST(HiddenSplitT3Test, RunsWithoutSignals) {
+TEST(HiddenSplitPersistentTest, RunsWithoutSignals) {
   const Problem problem = MakeProblem(kSmall, 3);
-  Trainer with(Tier::kT3, problem);
+  Trainer with(CudaTier::kPersistent, problem);
   ASSERT_OK(with.Run(problem.steps));
-  Trainer without(Tier::kT3, problem);
+  Trainer without(CudaTier::kPersistent, problem);
   ASSERT_OK(Emulate(
       HiddenSplitPersistent(without.plan(), without.buffers(), 0, problem.steps,
                             {nullptr, nullptr, /*timeout_ns=*/1000000}),
@@ -384,11 +392,11 @@ TEST(HiddenSplitT3Test, RunsWithoutSignals) {
 }
 
 // The launch lacks the threads that load the last rows.
-TEST(HiddenSplitT3Test, TrapsWhereAWaitTakesTooLong) {
+TEST(HiddenSplitPersistentTest, TrapsWhereAWaitTakesTooLong) {
   HiddenSplitShape shape = kSmall;
   shape.batch = 40;
   const Problem problem = MakeProblem(shape, 1);
-  Trainer trainer(Tier::kT3, problem);
+  Trainer trainer(CudaTier::kPersistent, problem);
   const uint32_t never = 0;
   uint32_t progress = 0;
   Launch launch =
@@ -401,72 +409,71 @@ TEST(HiddenSplitT3Test, TrapsWhereAWaitTakesTooLong) {
 
 TEST(HiddenSplitLaunchTest, IsNamedAsTheCompilerNamesIt) {
   Problem problem = MakeProblem(kSmall, 1);
-  problem.shape.first_layer = FirstLayer::kSplit3;
-  Trainer t1(Tier::kT1, problem), t2(Tier::kT2, problem),
-      t3(Tier::kT3, problem);
-  EXPECT_STREQ(HiddenSplitForward(t1.plan(), t1.buffers(), 0).name,
+  problem.shape.first_layer = CudaFirstLayer::kSplit;
+  Trainer fused(CudaTier::kFused, problem);
+  Trainer persistent(CudaTier::kPersistent, problem);
+  EXPECT_STREQ(HiddenSplitForward(fused.plan(), fused.buffers(), 0).name,
                "HiddenSplitForwardKernel<3>");
-  EXPECT_STREQ(HiddenSplitLoss(t1.plan(), t1.buffers(), 0).name,
+  EXPECT_STREQ(HiddenSplitLoss(fused.plan(), fused.buffers(), 0).name,
                "HiddenSplitLossKernel");
-  EXPECT_STREQ(HiddenSplitBackward(t1.plan(), t1.buffers(), 0).name,
+  EXPECT_STREQ(HiddenSplitBackward(fused.plan(), fused.buffers(), 0).name,
                "HiddenSplitBackwardKernel<3>");
   EXPECT_STREQ(
-      HiddenSplitPipelined(t2.plan(), t2.buffers(), 0, true, false).name,
-      "HiddenSplitPipelinedKernel<3>");
-  EXPECT_STREQ(HiddenSplitPersistent(t3.plan(), t3.buffers(), 0, 1, {}).name,
-               "HiddenSplitPersistentKernel<1,3>");
+      HiddenSplitPersistent(persistent.plan(), persistent.buffers(), 0, 1, {})
+          .name,
+      "HiddenSplitPersistentKernel<1,3>");
 }
 
 // ---- plans
 // -------------------------------------------------------------------
-std::string Refusal(Tier tier, const HiddenSplitShape& shape,
+std::string Refusal(CudaTier tier, const HiddenSplitShape& shape,
                     const DeviceLimits& limits = {}) {
   return PlanHiddenSplit(tier, shape, limits).refusal;
 }
 
 TEST(PlanHiddenSplitTest, TakesMnist) {
-  for (const Tier tier : {Tier::kT1, Tier::kT2, Tier::kT3}) {
+  for (const CudaTier tier : {CudaTier::kFused, CudaTier::kPersistent}) {
     const HiddenSplitPlan plan = PlanHiddenSplit(tier, kMnist, {});
     EXPECT_EQ(plan.refusal, "");
     EXPECT_EQ(plan.blocks, 16);
-    EXPECT_EQ(plan.workspace_bytes == 0, tier == Tier::kT3);
+    EXPECT_EQ(plan.workspace_bytes == 0, tier == CudaTier::kPersistent);
   }
 }
 
 TEST(PlanHiddenSplitTest, RefusesInPlainWords) {
   HiddenSplitShape shape = kMnist;
   shape.classes = 40;
-  EXPECT_EQ(Refusal(Tier::kT3, shape), "classes 40, want at most 32");
+  EXPECT_EQ(Refusal(CudaTier::kPersistent, shape),
+            "classes 40, want at most 32");
   shape = kMnist;
-  shape.act = Act::kGelu;
-  EXPECT_EQ(Refusal(Tier::kT2, shape),
+  shape.act = Activation::kGelu;
+  EXPECT_EQ(Refusal(CudaTier::kFused, shape),
             "gelu has no gradient from its result alone");
   shape = kMnist;
   shape.batch = 0;
-  EXPECT_EQ(Refusal(Tier::kT1, shape), "want sizes of at least 1");
+  EXPECT_EQ(Refusal(CudaTier::kFused, shape), "want sizes of at least 1");
   shape = kMnist;
   shape.hidden = 300;
-  EXPECT_EQ(Refusal(Tier::kT3, shape),
+  EXPECT_EQ(Refusal(CudaTier::kPersistent, shape),
             "hidden 300, want at most 256 in a cluster of 16");
-  EXPECT_EQ(Refusal(Tier::kT3, kMnist, {.max_cluster = 1}),
+  EXPECT_EQ(Refusal(CudaTier::kPersistent, kMnist, {.max_cluster = 1}),
             "the device has no clusters of blocks");
 }
 
 TEST(PlanHiddenSplitTest, RefusesWhatSharedMemoryCannotHold) {
   HiddenSplitShape shape = kMnist;
   shape.batch = 512;
-  EXPECT_EQ(Refusal(Tier::kT1, shape), "");
-  for (const Tier tier : {Tier::kT2, Tier::kT3}) {
-    EXPECT_THAT(Refusal(tier, shape),
-                HasSubstr("bytes of shared memory a block, the device has "
-                          "232448"));
-  }
+  EXPECT_EQ(Refusal(CudaTier::kFused, shape), "");
+  EXPECT_THAT(Refusal(CudaTier::kPersistent, shape),
+              HasSubstr("bytes of shared memory a block, the device has "
+                        "232448"));
   shape.features = 1 << 20;
   shape.batch = 1 << 20;
   shape.hidden = 1 << 20;
-  EXPECT_THAT(Refusal(Tier::kT1, shape), HasSubstr("of shared memory"));
+  EXPECT_THAT(Refusal(CudaTier::kFused, shape), HasSubstr("of shared memory"));
   shape.hidden += 1;
-  EXPECT_THAT(Refusal(Tier::kT1, shape), HasSubstr("hidden 1048577, want"));
+  EXPECT_THAT(Refusal(CudaTier::kFused, shape),
+              HasSubstr("hidden 1048577, want"));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::vector<double> ReferenceMatMul(const MatMulParams& p, const Floats& a,
                     p.k, p.trans_a, p.trans_b);
   if (epilogue == Epilogue::kBiasRelu) {
     reference::AddBias(y.data(), bias.Doubles().data(), y.data(), p.m, p.n);
-    reference::Relu(y.data(), y.data(), p.m * p.n);
+    reference::Activate(Activation::kRelu, y.data(), y.data(), p.m * p.n);
   }
   if (epilogue == Epilogue::kAccumulate) {
     reference::Add(c.Doubles().data(), y.data(), y.data(), p.m * p.n);
@@ -51,7 +51,7 @@ std::string ExpectMatMul(const Shape& shape, bool trans_a, bool trans_b,
   p.trans_b = trans_b;
   if (epilogue == Epilogue::kBiasRelu) {
     p.bias = bias.data();
-    p.act = Act::kRelu;
+    p.act = Activation::kRelu;
   }
   std::string name;
   const auto got = OnAnyOrder([&](uint64_t seed) {

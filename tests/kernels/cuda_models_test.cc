@@ -103,10 +103,10 @@ TEST(CudaModelsTest, ElementsOfEachModelAreItsOwn) {
       return Mul(at.At(0), at.At(1), at.At(2), n);
     });
     ExpectBitsOfEach({x}, [=](Arena& at) {
-      return Activate(Act::kTanh, at.At(0), at.At(0), n);
+      return Activate(Activation::kTanh, at.At(0), at.At(0), n);
     });
     ExpectBitsOfEach({x, x, x}, [=](Arena& at) {
-      return ActivateGrad(Act::kGelu, at.At(0), at.At(1), at.At(2), n);
+      return ActivateGrad(Activation::kGelu, at.At(0), at.At(1), at.At(2), n);
     });
     ExpectBitsOfEach({x, x, x}, [=](Arena& at) {
       return MseGrad(at.At(0), at.At(1), at.At(2), n, n);
@@ -146,7 +146,7 @@ TEST(CudaModelsTest, SumsOverRowsAreOfOneModel) {
     ExpectBitsOfEach(
         {x, x, row, x},
         [=](Arena& at) {
-          return ActivationGrad(Act::kRelu, at.At(0), at.At(1), at.At(2),
+          return ActivationGrad(Activation::kRelu, at.At(0), at.At(1), at.At(2),
                                 at.At(3), at.At(2), rows, kCols,
                                 at.workspace());
         },
@@ -212,22 +212,43 @@ TEST(CudaModelsTest, LossesAreOfOneModel) {
   }
 }
 
+// Operands: w, dw, the states, lr, step, and the last hyper-parameters, which
+// each model may have of its own.
+Launch UpdateOf(UpdateRule rule, int64_t n, Arena& at) {
+  UpdateParams p = {};
+  p.rule = rule;
+  p.n = n;
+  p.flag = true;
+  p.w = at.At(0);
+  p.dw = at.At(1);
+  p.w_out = at.At(0);
+  int next = 2;
+  for (int i = 0; i < kMaxUpdateStates; ++i) {
+    p.state[i] = at.At(next);
+    p.state_out[i] = at.At(next++);
+  }
+  p.lr = at.At(next++);
+  p.step = at.At(next++);
+  constexpr float kHypers[kMaxUpdateHypers] = {0.9f, 0.999f, 1e-8f, 0.1f};
+  for (int i = 0; i < kMaxUpdateHypers; ++i) p.hyper[i] = kHypers[i];
+  // Those of Adam that have a correction are never read.
+  for (int i = rule == UpdateRule::kAdam ? 2 : 0; i < kMaxUpdateHypers; ++i) {
+    p.hyper[i] = In(at.At(next + i));
+  }
+  return Update(p);
+}
+
 TEST(CudaModelsTest, EachModelIsUpdatedByItsOwnHyperParameters) {
-  for (const int64_t n : {10, 1028}) {
-    const Operand x = {n}, one = {1};
-    ExpectBitsOfEach({x, x, one, one}, [=](Arena& at) {
-      return SgdUpdate(at.At(0), at.At(1), at.At(2), In(at.At(3)), at.At(0), n);
-    });
-    ExpectBitsOfEach({x, x, x, one, one, one}, [=](Arena& at) {
-      return MomentumUpdate(at.At(0), at.At(1), at.At(2), at.At(3),
-                            In(at.At(4)), true, In(at.At(5)), at.At(0),
-                            at.At(2), n);
-    });
-    ExpectBitsOfEach({x, x, x, x, one, {1, true}, one}, [=](Arena& at) {
-      return AdamUpdate({at.At(0), at.At(1), at.At(2), at.At(3), at.At(4),
-                         at.At(5), 0.9f, 0.999f, 1e-8f, In(at.At(6)), true,
-                         at.At(0), at.At(2), at.At(3), n});
-    });
+  for (const UpdateRule rule : kAllUpdateRules) {
+    for (const int64_t n : {10, 1028}) {
+      const Operand x = {n}, one = {1};
+      std::vector<Operand> operands(2 + kMaxUpdateStates, x);
+      operands.push_back(one);
+      operands.push_back({1, true});
+      operands.insert(operands.end(), kMaxUpdateHypers, one);
+      ExpectBitsOfEach(operands,
+                       [=](Arena& at) { return UpdateOf(rule, n, at); });
+    }
   }
 }
 
@@ -236,11 +257,17 @@ TEST(CudaModelsTest, AHyperParameterMayBeRead) {
   const Floats w = RandomFloats(10, -1, 1, 1), dw = RandomFloats(10, -1, 1, 2);
   const Floats lr({0.3f}), decay({0.01f});
   Floats given(10), read(10);
-  RunLaunch(SgdUpdate(w.data(), dw.data(), lr.data(), 0.01f, given.data(), 10),
-            1);
-  RunLaunch(SgdUpdate(w.data(), dw.data(), lr.data(), In(decay.data()),
-                      read.data(), 10),
-            1);
+  UpdateParams p = {};
+  p.w = w.data();
+  p.dw = dw.data();
+  p.lr = lr.data();
+  p.n = 10;
+  p.hyper[0] = 0.01f;
+  p.w_out = given.data();
+  RunLaunch(Update(p), 1);
+  p.hyper[0] = In(decay.data());
+  p.w_out = read.data();
+  RunLaunch(Update(p), 1);
   EXPECT_EQ(read.Values(), given.Values());
   EXPECT_NE(read.Values(), w.Values());
 }
@@ -261,7 +288,7 @@ TEST(CudaModelsTest, MatricesMayShareTheFirst) {
                          p.a = at.At(1);
                          p.bias = at.At(2);
                          p.y = at.At(3);
-                         p.act = Act::kRelu;
+                         p.act = Activation::kRelu;
                          return MatMul(p);
                        });
       ExpectBitsOfEach({{kK * kN}, {m * kK, shared_a}, {m * kN}},

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/cuda/hidden_split/hidden_split.h"
+#include "kernels/reference.h"
 #include "tests/cuda_emulator/emulator.h"
 
 namespace onestep::cuda {
@@ -66,29 +67,14 @@ inline Problem MakeProblem(const HiddenSplitShape& shape, int steps = kSteps) {
   return problem;
 }
 
-inline double Activate(Act act, double v) {
-  switch (act) {
-    case Act::kRelu:
-      return std::max(v, 0.0);
-    case Act::kTanh:
-      return std::tanh(v);
-    case Act::kSigmoid:
-      return 1 / (1 + std::exp(-v));
-    default:
-      return v;
-  }
+inline double Activate(Activation act, double v) {
+  reference::Activate(act, &v, &v, 1);
+  return v;
 }
-inline double ActivateGrad(Act act, double h) {
-  switch (act) {
-    case Act::kRelu:
-      return h > 0 ? 1 : 0;
-    case Act::kTanh:
-      return 1 - h * h;
-    case Act::kSigmoid:
-      return h * (1 - h);
-    default:
-      return 1;
-  }
+inline double ActivateGrad(Activation act, double h) {
+  double dx = 1;
+  reference::ActivateGrad(act, &h, &dx, &dx, 1);
+  return dx;
 }
 
 // The same network in float64.
@@ -180,7 +166,8 @@ class Reference {
 // The network where the kernels have it, and launches of them.
 class Trainer {
  public:
-  Trainer(Tier tier, const Problem& problem, const DeviceLimits& limits = {})
+  Trainer(CudaTier tier, const Problem& problem,
+          const DeviceLimits& limits = {})
       : plan_(PlanHiddenSplit(tier, problem.shape, limits)),
         problem_(problem),
         results_{std::vector<float>(problem.steps * problem.shape.models, -1),
@@ -213,23 +200,15 @@ class Trainer {
     const auto launch = [&](const Launch& launch) {
       if (status.ok()) status = Emulate(launch, seed);
     };
-    switch (plan_.tier) {
-      case Tier::kT1:
-        for (int64_t i = 0; i < steps; ++i) {
-          launch(HiddenSplitForward(plan_, buffers_, i));
-          launch(HiddenSplitLoss(plan_, buffers_, i));
-          launch(HiddenSplitBackward(plan_, buffers_, i));
-        }
-        break;
-      case Tier::kT2:
-        for (int64_t i = 0; i <= steps; ++i) {
-          launch(HiddenSplitPipelined(plan_, buffers_, i, i == 0, i == steps));
-        }
-        break;
-      case Tier::kT3:
-        launch(HiddenSplitPersistent(plan_, buffers_, control_.step, steps,
-                                     {stop, &progress, timeout_ns}));
-        break;
+    if (plan_.tier == CudaTier::kPersistent) {
+      launch(HiddenSplitPersistent(plan_, buffers_, control_.step, steps,
+                                   {stop, &progress, timeout_ns}));
+    } else {
+      for (int64_t i = 0; i < steps; ++i) {
+        launch(HiddenSplitForward(plan_, buffers_, i));
+        launch(HiddenSplitLoss(plan_, buffers_, i));
+        launch(HiddenSplitBackward(plan_, buffers_, i));
+      }
     }
     control_.step += steps;
     return status;

@@ -42,18 +42,13 @@ const std::vector<Claim>& Claims() {
   static const std::vector<Claim> claims = {
       {"EmptyKernel<true>", kOverlaps},
       {"EmptyKernel<false>", {}, {"griddepcontrol"}},
-      {"ClusterBarrierKernel",
-       {"barrier.cluster.arrive", "barrier.cluster.wait"}},
-      {"PushKernel",
-       {"mbarrier.try_wait", "mbarrier.arrive.expect_tx",
-        "cp.async.bulk.shared::cluster"}},
-      {"FlagKernel", {"ld.acquire.gpu", "red.release.gpu"}},
       {"HiddenSplitForwardKernel", kOverlaps},
       {"HiddenSplitLossKernel", kOverlaps},
       {"HiddenSplitBackwardKernel", kOverlaps},
-      {"HiddenSplitPipelinedKernel", kOverlaps},
       {"HiddenSplitPersistentKernel",
-       {"mbarrier.try_wait", "cp.async.bulk.shared::cluster"}},
+       {"mbarrier.try_wait", "mbarrier.arrive.expect_tx",
+        "barrier.cluster.arrive", "barrier.cluster.wait",
+        "cp.async.bulk.shared::cluster"}},
       // In 3 parts or 1 on tensor cores, in 0 by FMAs.
       {"HiddenSplitForwardKernel<3>", {"mma.sync"}},
       {"HiddenSplitForwardKernel<1>", {"mma.sync"}},
@@ -61,9 +56,6 @@ const std::vector<Claim>& Claims() {
       {"HiddenSplitBackwardKernel<3>", {"mma.sync"}},
       {"HiddenSplitBackwardKernel<1>", {"mma.sync"}},
       {"HiddenSplitBackwardKernel<0>", {}, {"mma.sync"}},
-      {"HiddenSplitPipelinedKernel<3>", {"mma.sync"}},
-      {"HiddenSplitPipelinedKernel<1>", {"mma.sync"}},
-      {"HiddenSplitPipelinedKernel<0>", {}, {"mma.sync"}},
       {"HiddenSplitPersistentKernel<1,3>", {"mma.sync"}},
       {"HiddenSplitPersistentKernel<1,1>", {"mma.sync"}},
       {"HiddenSplitPersistentKernel<1,0>", {}, {"mma.sync"}},
@@ -146,7 +138,7 @@ TEST(KernelResourcesTest, LaunchesAreFoundByTheirNames) {
   matmul.m = matmul.n = matmul.k = 64;
   const cuda::BoundaryParams boundary = {};
   for (const Launch& launch :
-       {cuda::ProbePush(1), cuda::ProbeEmpty(true), cuda::Fill(nullptr, 0, 4),
+       {cuda::ProbeEmpty(true), cuda::Fill(nullptr, 0, 4),
         cuda::CastU8(nullptr, nullptr, 3),
         cuda::Softmax(nullptr, nullptr, 4, 10), cuda::MatMul(matmul),
         cuda::StepBoundary(boundary)}) {
@@ -154,7 +146,7 @@ TEST(KernelResourcesTest, LaunchesAreFoundByTheirNames) {
     ASSERT_NE(row, nullptr) << launch.name;
     EXPECT_GT(row->registers, 0) << launch.name;
   }
-  EXPECT_EQ(FindKernelResources("PushKernel<33>"), nullptr);
+  EXPECT_EQ(FindKernelResources("EmptyKernel<33>"), nullptr);
 }
 
 }  // namespace

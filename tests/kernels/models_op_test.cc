@@ -23,7 +23,7 @@ std::vector<std::string> InputsPerModel(const OpCase& c, bool either) {
     if (node->def().Has(kLeaf)) continue;
     const int operands = static_cast<int>(node->operands.size());
     const std::vector<ModelAxis> axes =
-        node->def().batch(operands, node->attrs);
+        node->def().rules.batch(operands, node->attrs);
     for (int i = 0; i < operands; ++i) {
       const Node& leaf = *node->operands[i].node;
       const bool wanted = axes[i] == ModelAxis::kPerModel ||
@@ -96,7 +96,7 @@ TEST(ModelsOpTest, EveryOpGivesEveryModelTheBitsItHasAlone) {
   });
   for (const OpDef& def : AllOps()) {
     const std::vector<ModelAxis> axes =
-        def.batch(def.max_operands, def.default_attrs);
+        def.rules.batch(def.max_operands, def.default_attrs);
     const bool per_model = std::count(axes.begin(), axes.end(),
                                       ModelAxis::kShared) < std::ssize(axes);
     if (!per_model) continue;

@@ -67,7 +67,7 @@ class Builder {
     const Value unit = Leaf(F32({cols, cols}), Normal());
     std::vector<double>& w = case_.bindings[unit.node->name()];
     for (int64_t i = 0; i < cols * cols; ++i) w[i] = i % (cols + 1) == 0;
-    case_.name = absl::StrCat(x.node->def().name, " ", x.type().ToString());
+    case_.name = absl::StrCat(x.node->op(), " ", x.type().ToString());
     g.AddResult("y0", g.Add(OpKind::kSparseMatMul, {x, unit}));
     CHECK(g.Verify().ok());
     fn_(case_);
@@ -76,7 +76,7 @@ class Builder {
   void Run(std::vector<Value> operands, Attrs attrs) {
     Graph& g = case_.graph;
     const Value first = g.Add(case_.op, std::move(operands), std::move(attrs));
-    case_.name = first.node->def().name;
+    case_.name = first.node->op();
     absl::StrAppend(&case_.name, " ", PrintAttrs(case_.op, first.node->attrs));
     for (const Value& v : first.node->operands) {
       absl::StrAppend(&case_.name, " ", v.type().ToString());
@@ -100,7 +100,7 @@ class Builder {
                  Attrs attrs) {
     Graph& g = case_.graph;
     const Value first = g.Add(case_.op, std::move(operands), std::move(attrs));
-    case_.name = absl::StrCat(first.node->def().name, " ",
+    case_.name = absl::StrCat(first.node->op(), " ",
                               PrintAttrs(case_.op, first.node->attrs), " ",
                               params[0].type().ToString());
     const int others = static_cast<int>(first.node->types.size()) -
@@ -151,7 +151,7 @@ class Builder {
 void WindowCase(Builder b, OpKind op, int64_t rows, int64_t cols, int64_t k,
                 bool in_place) {
   const bool cbow = op == OpKind::kCbowWindow;
-  const bool labels = op == OpKind::kHsWindow || (cbow && k % 2 == 0);
+  const bool labels = k % 2 == 0;
   const int64_t n = 1 + (rows + k) % 6;
   const auto table = [&](Dims dims) {
     return in_place ? b.Param(dims) : b.Float(dims);
@@ -164,312 +164,319 @@ void WindowCase(Builder b, OpKind op, int64_t rows, int64_t cols, int64_t k,
   operands.push_back(b.Unit({1, n}));
   if (labels) operands.push_back(b.Unit({1, n}));
   operands.push_back(b.Scalar(0.1));
-  Attrs attrs = NoAttrs();
-  if (op != OpKind::kHsWindow) {
-    attrs = PositivesAttrs{labels ? 0 : std::min<int64_t>(n, 2)};
-  }
+  const PositivesAttrs attrs{labels ? 0 : std::min<int64_t>(n, 2)};
   if (!in_place) return b.Run(operands, attrs);
   b.RunUpdate(operands, {operands[0], operands[1]}, attrs);
 }
 
-// The cases of one op at rows x cols (and k where a third size is needed).
-void Cases(OpKind op, int64_t rows, int64_t cols, int64_t k,
-           const std::function<void(const OpCase&)>& fn) {
-  const auto make = [&] { return Builder(op, fn); };
-  switch (op) {
-    case OpKind::kInput:
-    case OpKind::kParam:
-      return;  // leaves compute nothing
-    case OpKind::kConstant:
-      return;  // covered by its own test: it has no operand
-    case OpKind::kGatherRows: {
-      Builder b = make();
-      b.Run({b.Bytes({rows, cols}), b.Below(k, rows)});
-      Builder c = make();
-      c.Run({c.Below(rows, cols), c.Below(k, rows)});
-      Builder d = make();
-      d.Run({d.Float({rows, cols}), d.Below(k, rows)});
-      return;
+struct Sizes {
+  const std::function<void(const OpCase&)>& fn;
+  OpKind op;
+  int64_t rows, cols, k;  // k: where a third size is needed
+  Builder make() const { return Builder(op, fn); }
+};
+
+// Leaves compute nothing.
+void CasesInput(const Sizes&) {}
+constexpr auto CasesParam = CasesInput;
+
+// It has no operand and a test of its own.
+void CasesConstant(const Sizes&) {}
+
+void CasesGatherRows(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Bytes({s.rows, s.cols}), b.Below(s.k, s.rows)});
+  Builder c = s.make();
+  c.Run({c.Below(s.rows, s.cols), c.Below(s.k, s.rows)});
+  Builder d = s.make();
+  d.Run({d.Float({s.rows, s.cols}), d.Below(s.k, s.rows)});
+}
+
+void CasesScatterAdd(const Sizes& s) {
+  Builder b = s.make();
+  const Value table = b.Param({s.rows, s.cols});
+  b.RunUpdate({table, b.Below(s.k, s.rows), b.Float({s.k, s.cols})}, {table},
+              NoAttrs{});
+  Builder c = s.make();  // not in place
+  c.Run({c.Float({s.rows, s.cols}), c.Below(s.k, s.rows),
+         c.Float({s.k, s.cols})});
+  Builder d = s.make();
+  d.Run({d.Float({s.rows}), d.Below(s.k, s.rows), d.Float({s.k})});
+}
+
+// Of one model it is nothing; graphs of many have tests of their own.
+void CasesBroadcastModels(const Sizes&) {}
+
+// Only workers run it.
+void CasesExchange(const Sizes&) {}
+
+void CasesSlice(const Sizes& s) {
+  const SliceAttrs by_rows{0, s.rows / 3, s.rows - s.rows / 2};
+  const SliceAttrs by_cols{1, s.cols / 3, s.cols - s.cols / 2};
+  for (const SliceAttrs& a : {by_rows, by_cols}) {
+    Builder b = s.make();
+    b.Run({b.Float({s.rows, s.cols})}, a);
+    Builder c = s.make();
+    c.Run({c.Bytes({s.rows, s.cols})}, a);
+  }
+  Builder d = s.make();
+  d.Run({d.Below(s.rows, 1000)}, by_rows);
+  Builder e = s.make();
+  e.Run({e.Float({s.rows})}, by_rows);
+}
+
+void CasesCast(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Bytes({s.rows, s.cols})});
+  Builder c = s.make();
+  c.Run({c.Below(s.rows, 1000)});
+}
+
+void CasesOneHot(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Below(s.rows, s.cols)}, OneHotAttrs{s.cols});
+}
+
+void CasesScale(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.rows, s.cols})}, ScaleAttrs{-0.3f});
+}
+
+void CasesMulScalar(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.rows, s.cols}), b.Scalar(0.7)}, ScaleAttrs{-1.5f});
+}
+
+void CasesAdd(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.rows, s.cols}), b.Float({s.rows, s.cols})});
+}
+constexpr auto CasesMul = CasesAdd;
+
+void CasesSoftmaxGrad(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Unit({s.rows, s.cols}), b.Float({s.rows, s.cols})});
+}
+
+void CasesMatMul(const Sizes& s) {
+  for (int bits = 0; bits < 16; ++bits) {
+    MatMulAttrs a;
+    a.trans_a = bits & 1;
+    a.trans_b = bits & 2;
+    a.bias = bits & 4;
+    a.accumulate = (bits & 8) && !a.bias;
+    if (a.bias) {
+      a.activation = static_cast<Activation>((s.rows + s.cols + bits) % 5);
     }
-    case OpKind::kScatterAdd: {
-      Builder b = make();
-      const Value table = b.Param({rows, cols});
-      b.RunUpdate({table, b.Below(k, rows), b.Float({k, cols})}, {table},
-                  NoAttrs{});
-      Builder c = make();  // not in place
-      c.Run({c.Float({rows, cols}), c.Below(k, rows), c.Float({k, cols})});
-      Builder d = make();
-      d.Run({d.Float({rows}), d.Below(k, rows), d.Float({k})});
-      return;
+    Builder b = s.make();
+    std::vector<Value> operands = {
+        b.Float(a.trans_a ? Dims{s.k, s.rows} : Dims{s.rows, s.k}),
+        b.Float(a.trans_b ? Dims{s.cols, s.k} : Dims{s.k, s.cols})};
+    if (a.bias) operands.push_back(b.Float({s.cols}));
+    if (!a.accumulate) {
+      b.Run(operands, a);
+      continue;
     }
-    case OpKind::kBroadcastModels:
-      return;  // of one model it is nothing; lowered graphs of many have tests
-    case OpKind::kExchange:
-      return;  // no backend of one process's graph runs it
-    case OpKind::kSlice: {
-      const SliceAttrs by_rows{0, rows / 3, rows - rows / 2};
-      const SliceAttrs by_cols{1, cols / 3, cols - cols / 2};
-      for (const SliceAttrs& a : {by_rows, by_cols}) {
-        Builder b = make();
-        b.Run({b.Float({rows, cols})}, a);
-        Builder c = make();
-        c.Run({c.Bytes({rows, cols})}, a);
-      }
-      Builder d = make();
-      d.Run({d.Below(rows, 1000)}, by_rows);
-      Builder e = make();
-      e.Run({e.Float({rows})}, by_rows);
-      return;
-    }
-    case OpKind::kCast: {
-      Builder b = make();
-      b.Run({b.Bytes({rows, cols})});
-      Builder c = make();
-      c.Run({c.Below(rows, 1000)});
-      return;
-    }
-    case OpKind::kOneHot: {
-      Builder b = make();
-      b.Run({b.Below(rows, cols)}, OneHotAttrs{cols});
-      return;
-    }
-    case OpKind::kScale: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols})}, ScaleAttrs{-0.3f});
-      return;
-    }
-    case OpKind::kMulScalar: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols}), b.Scalar(0.7)}, ScaleAttrs{-1.5f});
-      return;
-    }
-    case OpKind::kAdd:
-    case OpKind::kMul:
-    case OpKind::kReluGrad:
-    case OpKind::kGeluGrad: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols}), b.Float({rows, cols})});
-      return;
-    }
-    case OpKind::kTanhGrad:
-    case OpKind::kSigmoidGrad:
-    case OpKind::kSoftmaxGrad: {
-      Builder b = make();
-      b.Run({b.Unit({rows, cols}), b.Float({rows, cols})});
-      return;
-    }
-    case OpKind::kMatMul:
-      for (int bits = 0; bits < 16; ++bits) {
-        MatMulAttrs a;
-        a.trans_a = bits & 1;
-        a.trans_b = bits & 2;
-        a.bias = bits & 4;
-        a.accumulate = (bits & 8) && !a.bias;
-        if (a.bias) {
-          a.activation = static_cast<Activation>((rows + cols + bits) % 5);
-        }
-        Builder b = make();
-        std::vector<Value> operands = {
-            b.Float(a.trans_a ? Dims{k, rows} : Dims{rows, k}),
-            b.Float(a.trans_b ? Dims{cols, k} : Dims{k, cols})};
-        if (a.bias) operands.push_back(b.Float({cols}));
-        if (!a.accumulate) {
-          b.Run(operands, a);
-          continue;
-        }
-        const Value c = b.Param({rows, cols});
-        operands.push_back(c);
-        b.RunUpdate(operands, {c}, a);
-      }
-      return;
-    case OpKind::kBlockMatMul:
-      for (int bits = 0; bits < 8; ++bits) {
-        const BlockMatMulAttrs a{bits & 4 ? 3 : 1, (bits & 1) != 0,
-                                 (bits & 2) != 0};
-        Builder b = make();
-        b.Run({b.Float(a.trans_a ? Dims{a.blocks * k, rows}
-                                 : Dims{a.blocks * rows, k}),
-               b.Float(a.trans_b ? Dims{a.blocks * cols, k}
-                                 : Dims{a.blocks * k, cols})},
-              a);
-      }
-      return;
-    case OpKind::kSigmoidBce:
-    case OpKind::kSigmoidBceGrad:
-      for (int64_t blocks : {1, 2}) {
-        for (bool labels : {false, true}) {
-          Builder b = make();
-          std::vector<Value> operands = {b.Float({blocks * rows, cols}),
-                                         b.Unit({blocks * rows}),
-                                         b.Unit({blocks, cols})};
-          if (labels) operands.push_back(b.Unit({blocks, cols}));
-          b.Run(operands, PositivesAttrs{labels ? 0 : cols / 2});
-        }
-      }
-      return;
-    case OpKind::kSgnsWindow:
-    case OpKind::kHsWindow:
-    case OpKind::kCbowWindow:
-      for (bool in_place : {false, true}) {
-        WindowCase(make(), op, rows, cols, k, in_place);
-      }
-      return;
-    case OpKind::kAddBias: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols}), b.Float({cols})});
-      return;
-    }
-    case OpKind::kBroadcastRows: {
-      Builder b = make();
-      b.Run({b.Float({cols})}, RowsAttrs{rows});
-      return;
-    }
-    case OpKind::kReduceRows:
-    case OpKind::kRelu:
-    case OpKind::kTanh:
-    case OpKind::kSigmoid:
-    case OpKind::kGelu:
-    case OpKind::kSoftmax: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols})});
-      return;
-    }
-    case OpKind::kNllLoss:
-      for (int64_t batch : {int64_t{0}, 2 * rows}) {
-        Builder b = make();
-        b.Run({b.Float({rows, cols}), b.Below(rows, cols)}, MeanAttrs{batch});
-      }
-      return;
-    case OpKind::kMinusOneHot:
-    case OpKind::kCountCorrect: {
-      Builder b = make();
-      b.Run({b.Float({rows, cols}), b.Below(rows, cols)});
-      return;
-    }
-    case OpKind::kMseLoss:
-    case OpKind::kMseGrad:
-      for (int64_t batch : {int64_t{0}, 2 * rows}) {
-        Builder b = make();
-        b.Run({b.Float({rows, cols}), b.Unit({rows, cols})}, MeanAttrs{batch});
-        Builder c = make();
-        c.Run({c.Float({rows}), c.Unit({rows})}, MeanAttrs{batch});
-      }
-      return;
-    case OpKind::kSgdUpdate:
-      for (float decay : {0.0f, 0.01f}) {
-        Builder b = make();
-        const Value w = b.Param({rows, cols});
-        b.RunUpdate({w, b.Float({rows, cols}), b.Scalar(0.1)}, {w},
-                    SgdAttrs{decay});
-        Builder c = make();  // not in place
-        c.Run({c.Float({rows, cols}), c.Float({rows, cols}), c.Scalar(0.1)},
-              SgdAttrs{decay});
-      }
-      return;
-    case OpKind::kMomentumUpdate:
-      for (bool nesterov : {false, true}) {
-        Builder b = make();
-        const Value w = b.Param({rows, cols}), v = b.Param({rows, cols});
-        b.RunUpdate({w, b.Float({rows, cols}), v, b.Scalar(0.1)}, {w, v},
-                    MomentumAttrs{0.9f, nesterov, nesterov ? 0.01f : 0.0f});
-      }
-      return;
-    case OpKind::kAdamUpdate:
-      for (bool decoupled : {false, true}) {
-        Builder b = make();
-        const Value w = b.Param({rows, cols}), m = b.Param({rows, cols});
-        const Value v = b.Param({rows, cols}, /*positive=*/true);
-        AdamAttrs a;
-        a.weight_decay = 0.01f;
-        a.decoupled = decoupled;
-        b.RunUpdate({w, b.Float({rows, cols}), m, v, b.Scalar(0.01),
-                     b.Scalar(decoupled ? 1 : 100)},
-                    {w, m, v}, a);
-      }
-      return;
-    case OpKind::kGatherConvert: {
-      Builder b = make();
-      b.Run({b.Bytes({rows, cols}), b.Below(k, rows)}, ScaleAttrs{1.0f / 255});
-      return;
-    }
-    case OpKind::kLossGrad:
-      for (int bits = 0; bits < 24; ++bits) {
-        LossGradAttrs a;
-        a.loss = bits & 1 ? Loss::kMse : Loss::kSoftmaxXent;
-        a.gather = bits & 2;
-        a.scaled = bits & 4;
-        a.bias = static_cast<BiasGrad>(bits / 8);
-        if (bits % 3 == 0) a.rows = rows + 3;
-        Builder b = make();
-        std::vector<Value> operands = {b.Float({rows, cols}),
-                                       b.Below(a.gather ? k : rows, cols)};
-        if (a.gather) operands.push_back(b.Below(rows, k));
-        if (a.scaled) operands.push_back(b.Scalar(0.1));
-        if (a.bias == BiasGrad::kUpdate) operands.push_back(b.Float({cols}));
-        b.Run(operands, a);
-      }
-      return;
-    case OpKind::kActivationGrad:
-      for (int bits = 0; bits < 12; ++bits) {
-        ActivationGradAttrs a;
-        a.activation = static_cast<Activation>(1 + bits % 4);
-        a.bias = static_cast<BiasGrad>(bits / 4);
-        Builder b = make();
-        std::vector<Value> operands = {b.Unit({rows, cols}),
-                                       b.Float({rows, cols})};
-        if (a.bias == BiasGrad::kUpdate) operands.push_back(b.Float({cols}));
-        b.Run(operands, a);
-      }
-      return;
-    case OpKind::kGatherSparse: {
-      Builder b = make();
-      b.RunToDense(b.Sparse(k, rows, cols), cols);
-      return;
-    }
-    case OpKind::kSparseMatMul:
-      for (bool bias : {false, true}) {
-        SparseMatMulAttrs a;
-        a.bias = bias;
-        a.activation = static_cast<Activation>((rows + cols + k + bias) % 5);
-        Builder b = make();
-        std::vector<Value> operands = {b.Sparse(rows, 5, k),
-                                       b.Float({k, cols})};
-        if (bias) operands.push_back(b.Float({cols}));
-        b.Run(operands, a);
-      }
-      return;
-    case OpKind::kSparseOuter: {
-      Builder b = make();
-      b.Run({b.Sparse(k, 5, rows), b.Float({k, cols})},
-            SparseOuterAttrs{rows, false});
-      Builder c = make();
-      const Value x = c.Sparse(k, 5, rows), dz = c.Float({k, cols});
-      const Value dw = c.Param({rows, cols});
-      c.RunUpdate({x, dz, dw}, {dw}, SparseOuterAttrs{rows, true});
-      return;
+    const Value c = b.Param({s.rows, s.cols});
+    operands.push_back(c);
+    b.RunUpdate(operands, {c}, a);
+  }
+}
+
+void CasesBlockMatMul(const Sizes& s) {
+  for (int bits = 0; bits < 8; ++bits) {
+    const BlockMatMulAttrs a{bits & 4 ? 3 : 1, (bits & 1) != 0,
+                             (bits & 2) != 0};
+    Builder b = s.make();
+    b.Run({b.Float(a.trans_a ? Dims{a.blocks * s.k, s.rows}
+                             : Dims{a.blocks * s.rows, s.k}),
+           b.Float(a.trans_b ? Dims{a.blocks * s.cols, s.k}
+                             : Dims{a.blocks * s.k, s.cols})},
+          a);
+  }
+}
+
+void CasesSigmoidBce(const Sizes& s) {
+  for (int64_t blocks : {1, 2}) {
+    for (bool labels : {false, true}) {
+      Builder b = s.make();
+      std::vector<Value> operands = {b.Float({blocks * s.rows, s.cols}),
+                                     b.Unit({blocks * s.rows}),
+                                     b.Unit({blocks, s.cols})};
+      if (labels) operands.push_back(b.Unit({blocks, s.cols}));
+      b.Run(operands, PositivesAttrs{labels ? 0 : s.cols / 2});
     }
   }
 }
+constexpr auto CasesSigmoidBceGrad = CasesSigmoidBce;
+
+void CasesSgnsWindow(const Sizes& s) {
+  for (bool in_place : {false, true}) {
+    WindowCase(s.make(), s.op, s.rows, s.cols, s.k, in_place);
+  }
+}
+constexpr auto CasesCbowWindow = CasesSgnsWindow;
+
+void CasesAddBias(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.rows, s.cols}), b.Float({s.cols})});
+}
+
+void CasesBroadcastRows(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.cols})}, RowsAttrs{s.rows});
+}
+
+void CasesReduceRows(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.rows, s.cols})});
+}
+constexpr auto CasesSoftmax = CasesReduceRows;
+
+void CasesNllLoss(const Sizes& s) {
+  for (int64_t batch : {int64_t{0}, 2 * s.rows}) {
+    Builder b = s.make();
+    b.Run({b.Float({s.rows, s.cols}), b.Below(s.rows, s.cols)},
+          MeanAttrs{batch});
+  }
+}
+
+void CasesMinusOneHot(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Float({s.rows, s.cols}), b.Below(s.rows, s.cols)});
+}
+constexpr auto CasesCountCorrect = CasesMinusOneHot;
+
+void CasesMseLoss(const Sizes& s) {
+  for (int64_t batch : {int64_t{0}, 2 * s.rows}) {
+    Builder b = s.make();
+    b.Run({b.Float({s.rows, s.cols}), b.Unit({s.rows, s.cols})},
+          MeanAttrs{batch});
+    Builder c = s.make();
+    c.Run({c.Float({s.rows}), c.Unit({s.rows})}, MeanAttrs{batch});
+  }
+}
+constexpr auto CasesMseGrad = CasesMseLoss;
+
+void CasesSgdUpdate(const Sizes& s) {
+  for (float decay : {0.0f, 0.01f}) {
+    Builder b = s.make();
+    const Value w = b.Param({s.rows, s.cols});
+    b.RunUpdate({w, b.Float({s.rows, s.cols}), b.Scalar(0.1)}, {w},
+                SgdAttrs{decay});
+    Builder c = s.make();  // not in place
+    c.Run({c.Float({s.rows, s.cols}), c.Float({s.rows, s.cols}), c.Scalar(0.1)},
+          SgdAttrs{decay});
+  }
+}
+
+void CasesMomentumUpdate(const Sizes& s) {
+  for (bool nesterov : {false, true}) {
+    Builder b = s.make();
+    const Value w = b.Param({s.rows, s.cols}), v = b.Param({s.rows, s.cols});
+    b.RunUpdate({w, b.Float({s.rows, s.cols}), v, b.Scalar(0.1)}, {w, v},
+                MomentumAttrs{0.9f, nesterov, nesterov ? 0.01f : 0.0f});
+  }
+}
+
+void CasesAdamUpdate(const Sizes& s) {
+  for (bool decoupled : {false, true}) {
+    Builder b = s.make();
+    const Value w = b.Param({s.rows, s.cols}), m = b.Param({s.rows, s.cols});
+    const Value v = b.Param({s.rows, s.cols}, /*positive=*/true);
+    AdamAttrs a;
+    a.weight_decay = 0.01f;
+    a.decoupled = decoupled;
+    b.RunUpdate({w, b.Float({s.rows, s.cols}), m, v, b.Scalar(0.01),
+                 b.Scalar(decoupled ? 1 : 100)},
+                {w, m, v}, a);
+  }
+}
+
+void CasesGatherConvert(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Bytes({s.rows, s.cols}), b.Below(s.k, s.rows)},
+        ScaleAttrs{1.0f / 255});
+}
+
+void CasesLossGrad(const Sizes& s) {
+  for (int bits = 0; bits < 24; ++bits) {
+    LossGradAttrs a;
+    a.loss = bits & 1 ? Loss::kMse : Loss::kSoftmaxXent;
+    a.gather = bits & 2;
+    a.scaled = bits & 4;
+    a.bias = static_cast<BiasGrad>(bits / 8);
+    if (bits % 3 == 0) a.rows = s.rows + 3;
+    Builder b = s.make();
+    std::vector<Value> operands = {b.Float({s.rows, s.cols}),
+                                   b.Below(a.gather ? s.k : s.rows, s.cols)};
+    if (a.gather) operands.push_back(b.Below(s.rows, s.k));
+    if (a.scaled) operands.push_back(b.Scalar(0.1));
+    if (a.bias == BiasGrad::kUpdate) operands.push_back(b.Float({s.cols}));
+    b.Run(operands, a);
+  }
+}
+
+void CasesActivationGrad(const Sizes& s) {
+  for (const Activation activation : kAllActivations) {
+    for (const BiasGrad bias :
+         {BiasGrad::kNone, BiasGrad::kGrad, BiasGrad::kUpdate}) {
+      Builder b = s.make();
+      // What a sigmoid or a hyperbolic tangent gives is bounded.
+      const bool unbounded = activation == Activation::kRelu ||
+                             ActivationGradReadsOperand(activation);
+      std::vector<Value> operands = {
+          unbounded ? b.Float({s.rows, s.cols}) : b.Unit({s.rows, s.cols}),
+          b.Float({s.rows, s.cols})};
+      if (bias == BiasGrad::kUpdate) operands.push_back(b.Float({s.cols}));
+      b.Run(operands, ActivationGradAttrs{activation, bias});
+    }
+  }
+}
+
+void CasesGatherSparse(const Sizes& s) {
+  Builder b = s.make();
+  b.RunToDense(b.Sparse(s.k, s.rows, s.cols), s.cols);
+}
+
+void CasesSparseMatMul(const Sizes& s) {
+  for (bool bias : {false, true}) {
+    SparseMatMulAttrs a;
+    a.bias = bias;
+    a.activation = static_cast<Activation>((s.rows + s.cols + s.k + bias) % 5);
+    Builder b = s.make();
+    std::vector<Value> operands = {b.Sparse(s.rows, 5, s.k),
+                                   b.Float({s.k, s.cols})};
+    if (bias) operands.push_back(b.Float({s.cols}));
+    b.Run(operands, a);
+  }
+}
+
+void CasesSparseOuter(const Sizes& s) {
+  Builder b = s.make();
+  b.Run({b.Sparse(s.k, 5, s.rows), b.Float({s.k, s.cols})},
+        SparseOuterAttrs{s.rows, false});
+  Builder c = s.make();
+  const Value x = c.Sparse(s.k, 5, s.rows), dz = c.Float({s.k, s.cols});
+  const Value dw = c.Param({s.rows, s.cols});
+  c.RunUpdate({x, dz, dw}, {dw}, SparseOuterAttrs{s.rows, true});
+}
+
+void CasesActivation(const Sizes& s) {
+  for (const Activation activation : kAllActivations) {
+    Builder b = s.make();
+    b.Run({b.Float({s.rows, s.cols})}, ActivationAttrs{activation});
+  }
+}
+
+// By kind: a row of ops.def without cases does not compile.
+constexpr void (*kCases[])(const Sizes&) = {
+#define OP(kind, ...) Cases##kind,
+#include "compiler/ir/ops.def"
+#undef OP
+};
 
 }  // namespace
-
-bool HasGpuKernel(OpKind op) {
-  switch (op) {
-    case OpKind::kGatherSparse:
-    case OpKind::kSparseMatMul:
-    case OpKind::kSparseOuter:
-    case OpKind::kScatterAdd:
-    case OpKind::kBlockMatMul:
-    case OpKind::kSigmoidBce:
-    case OpKind::kSigmoidBceGrad:
-    case OpKind::kSgnsWindow:
-    case OpKind::kHsWindow:
-    case OpKind::kCbowWindow:
-      return false;
-    default:
-      return true;
-  }
-}
 
 void ForEachOpCase(const std::function<void(const OpCase&)>& fn) {
   for (const OpDef& def : AllOps()) {
@@ -477,8 +484,9 @@ void ForEachOpCase(const std::function<void(const OpCase&)>& fn) {
     for (size_t i = 0; i < kOddSizes.size(); ++i) {
       for (size_t step : {0, 2, 5}) {
         const size_t n = kOddSizes.size();
-        Cases(def.kind, kOddSizes[i], kOddSizes[(i + step) % n],
-              kOddSizes[(i + 2 * step + 1) % n], fn);
+        kCases[static_cast<size_t>(def.kind)](
+            {fn, def.kind, kOddSizes[i], kOddSizes[(i + step) % n],
+             kOddSizes[(i + 2 * step + 1) % n]});
       }
     }
   }

@@ -22,9 +22,6 @@ struct OpCase {
 // The sizes every op is tried on: below, at and above a vector's width.
 inline const std::vector<int64_t> kOddSizes = {1, 2, 3, 7, 17, 127, 129};
 
-// Whether a GPU runs the op.
-bool HasGpuKernel(OpKind op);
-
 // Calls `fn` with each case; cases are made one at a time.
 void ForEachOpCase(const std::function<void(const OpCase&)>& fn);
 

@@ -51,18 +51,8 @@ TEST(ChainTest, BindingAgainStartsAgain) {
   EXPECT_EQ(y, 2);
 }
 
-TEST(ChainTest, RunStepDoesNotAdvance) {
-  auto chain = AddOne();
-  float x[] = {1, 5}, y = 0;
-  ASSERT_OK(chain->Bind("x", x, sizeof(float)));
-  ASSERT_OK(chain->Bind("y", &y));
-  ASSERT_OK(chain->RunStep(0));
-  ASSERT_OK(chain->RunStep(0));
-  EXPECT_EQ(y, 2);
-}
-
-// The same; a call of many steps makes up to two, and says of how many it was
-// asked.
+// As AddOne, but a call of many steps makes up to two, and says of how many it
+// was asked.
 std::unique_ptr<Chain> RepeatedAddOne(std::vector<int64_t>& asked) {
   std::unique_ptr<Chain> chain = AddOne();
   float* const* x = chain->address<float>(1);

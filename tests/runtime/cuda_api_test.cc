@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA, or the stub, answers without a device.
+// What CUDA answers without a device, and a build without CUDA.
 #include "runtime/cuda/cuda_api.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/cuda/cuda_devices.h"
 #include "runtime/cuda/cuda_handle.h"
 #include "tests/status_matchers.h"
 
@@ -13,36 +12,48 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST(FindCudaTest, WithoutCudaSaysSo) {
+  const absl::StatusOr<CudaApi*> cuda = FindCuda();
+  if (cuda.ok()) GTEST_SKIP() << "built with CUDA";
+  EXPECT_EQ(cuda.status(),
+            absl::UnavailableError("device gpu: built without CUDA"));
+}
+
 class CudaWithoutDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (CudaDevices().ok()) GTEST_SKIP() << "this machine has a GPU";
+    const absl::StatusOr<CudaApi*> cuda = FindCuda();
+    if (!cuda.ok()) GTEST_SKIP() << cuda.status();
+    cuda_ = *cuda;
+    why_ = cuda_->Device().status();
+    if (why_.ok()) GTEST_SKIP() << "this machine has a GPU";
   }
-  CudaApi& cuda_ = RealCuda();
+
+  CudaApi* cuda_ = nullptr;
+  absl::Status why_;
 };
 
 TEST_F(CudaWithoutDeviceTest, DeviceSaysWhy) {
-  EXPECT_THAT(cuda_.Device().status(), StatusIs(absl::StatusCode::kUnavailable,
-                                                HasSubstr("device gpu: ")));
-  EXPECT_EQ(cuda_.Device().status(), CudaDevices().status());
+  EXPECT_THAT(why_, StatusIs(absl::StatusCode::kUnavailable,
+                             HasSubstr("device gpu: ")));
+  EXPECT_EQ(cuda_->Devices().status(), why_);
+  EXPECT_NE(cuda_->RuntimeVersion(), "unknown");
 }
 
 TEST_F(CudaWithoutDeviceTest, EveryResourceIsUnavailableForTheSameReason) {
-  const absl::Status why = CudaDevices().status();
-  EXPECT_EQ(cuda_.FreeMemory().status(), why);
-  EXPECT_EQ(cuda_.Malloc(256).status(), why);
-  EXPECT_EQ(cuda_.MallocHost(256).status(), why);
-  EXPECT_EQ(cuda_.CreateStream().status(), why);
-  EXPECT_EQ(cuda_.CreateEvent().status(), why);
-  EXPECT_EQ(cuda_.MatMulLibrary().status(), why);
+  EXPECT_EQ(cuda_->FreeMemory().status(), why_);
+  EXPECT_EQ(cuda_->Malloc(256).status(), why_);
+  EXPECT_EQ(cuda_->MallocHost(256).status(), why_);
+  EXPECT_EQ(cuda_->CreateStream().status(), why_);
+  EXPECT_EQ(cuda_->CreateEvent().status(), why_);
+  EXPECT_EQ(cuda_->MatMulLibrary().status(), why_);
   EXPECT_EQ(
-      cuda_.PlanMatMul({.m = 1, .n = 1, .k = 1}, nullptr, 0, nullptr).status(),
-      why);
+      cuda_->PlanMatMul({.m = 1, .n = 1, .k = 1}, nullptr, 0, nullptr).status(),
+      why_);
 }
 
 TEST_F(CudaWithoutDeviceTest, OwnGivesTheErrorOfTheCall) {
-  EXPECT_EQ(Own<CudaStream>(cuda_, cuda_.CreateStream()).status(),
-            CudaDevices().status());
+  EXPECT_EQ(Own<CudaStream>(*cuda_, cuda_->CreateStream()).status(), why_);
 }
 
 TEST(CudaDeviceTest, ToStringIsTheLineOfInfo) {

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/hidden_split/hidden_split.h"
 #include "kernels/probe_launch.h"
 #include "runtime/cuda/cuda_api.h"
 #include "runtime/cuda/cuda_handle.h"
@@ -132,49 +133,17 @@ TEST_F(CudaConformanceTest, ProgrammaticEdgesJoinKernelsThatWait) {
   EXPECT_THAT(nodes, Each(Field(&CudaApi::NodeInfo::name, launch.name)));
 }
 
-TEST_F(CudaConformanceTest, AWhileNodeRunsUntilItsKernelEndsIt) {
-  const CudaMemory count = Upload(std::vector<uint32_t>{0});
-  ASSERT_OK_AND_ASSIGN(const CudaGraph graph,
-                       Own<CudaGraph>(cuda_, cuda_.CreateGraph()));
-  ASSERT_OK_AND_ASSIGN(const CudaApi::WhileNode loop,
-                       cuda_.AddWhile(graph.get(), {}));
-  const Launch body =
-      cuda::ProbeWhile(loop.handle, static_cast<uint32_t*>(count.get()), 7);
-  ASSERT_OK(cuda_.Preload(body));
-  ASSERT_OK(cuda_.AddKernel(loop.body, {}, body).status());
-  Run(graph.get());
-  EXPECT_EQ(Download<uint32_t>(count, 1)[0], 7);
-}
-
-TEST_F(CudaConformanceTest, CooperativeBlocksMeetAtBarriers) {
-  const CudaMemory counter = Upload(std::vector<uint32_t>{0});
-  const Launch launch = cuda::ProbeGridBarrier(
-      static_cast<uint32_t*>(counter.get()), /*rounds=*/3, /*blocks=*/4);
-  ASSERT_OK(cuda_.Preload(launch));
-  ASSERT_OK(cuda_.LaunchKernel(launch, stream()));
-  EXPECT_EQ(Download<uint32_t>(counter, 1)[0], 12);
-}
-
-TEST_F(CudaConformanceTest, AClusterOfOneBlockFits) {
+TEST_F(CudaConformanceTest, AClusterOfTwoBlocksFits) {
   ASSERT_OK_AND_ASSIGN(const CudaDevice device, cuda_.Device());
   if (device.compute_major < 9) GTEST_SKIP() << "no clusters";
-  const Launch launch = cuda::ProbeClusterBarrier(/*rounds=*/2, /*cluster=*/1);
+  const cuda::HiddenSplitPlan plan = cuda::PlanHiddenSplit(
+      CudaTier::kPersistent,
+      {.batch = 4, .features = 16, .hidden = 16, .classes = 3}, {});
+  ASSERT_EQ(plan.blocks, 2) << plan.refusal;
+  const Launch launch = cuda::HiddenSplitPersistent(plan, {}, 0, 1, {});
   ASSERT_OK(cuda_.Preload(launch));
   ASSERT_OK_AND_ASSIGN(const int active, cuda_.MaxActiveClusters(launch));
   EXPECT_GE(active, 1);
-  ASSERT_OK(cuda_.LaunchKernel(launch, stream()));
-  EXPECT_OK(cuda_.Synchronize(stream()));
-}
-
-TEST_F(CudaConformanceTest, BlocksOfAClusterPushToEachOther) {
-  ASSERT_OK_AND_ASSIGN(const CudaDevice device, cuda_.Device());
-  if (device.compute_major < 9) GTEST_SKIP() << "no clusters";
-  const Launch launch = cuda::ProbePush(/*rounds=*/10);
-  ASSERT_OK(cuda_.Preload(launch));
-  ASSERT_OK_AND_ASSIGN(const int active, cuda_.MaxActiveClusters(launch));
-  EXPECT_GE(active, 1);
-  ASSERT_OK(cuda_.LaunchKernel(launch, stream()));
-  EXPECT_OK(cuda_.Synchronize(stream()));
 }
 
 // y as CudaMatMul says, without masks and sums, in fp64.

@@ -41,7 +41,7 @@ auto Line(const char* call, int64_t calls) {
 }
 
 TEST(CuptiAccountingTest, CountsAndTimesEachFunction) {
-  ASSERT_OK_AND_ASSIGN(const auto accounting, CuptiAccounting::Create(kFake));
+  ASSERT_OK_AND_ASSIGN(const auto accounting, CountCallsByCupti(kFake));
   Call(CUPTI_CB_DOMAIN_RUNTIME_API, 1, "cudaStreamSynchronize_v3020", Wait);
   for (int i = 0; i < 3; ++i) Launch();
   const std::vector<CudaCallStats> stats = accounting->Stats();
@@ -51,14 +51,14 @@ TEST(CuptiAccountingTest, CountsAndTimesEachFunction) {
 }
 
 TEST(CuptiAccountingTest, ACallInsideAnotherIsPartOfThatOne) {
-  ASSERT_OK_AND_ASSIGN(const auto accounting, CuptiAccounting::Create(kFake));
+  ASSERT_OK_AND_ASSIGN(const auto accounting, CountCallsByCupti(kFake));
   Call(CUPTI_CB_DOMAIN_RUNTIME_API, 2, "cudaLaunchKernelExC_v11060", Launch);
   EXPECT_THAT(accounting->Stats(),
               ElementsAre(Line("cudaLaunchKernelExC_v11060", 1)));
 }
 
 TEST(CuptiAccountingTest, ACallThatBeganBeforeIsNotCounted) {
-  ASSERT_OK_AND_ASSIGN(const auto accounting, CuptiAccounting::Create(kFake));
+  ASSERT_OK_AND_ASSIGN(const auto accounting, CountCallsByCupti(kFake));
   Call(CUPTI_CB_DOMAIN_RUNTIME_API, 3, "cudaFree_v3020", nullptr,
        /*ends_only=*/true);
   EXPECT_THAT(accounting->Stats(), IsEmpty());
@@ -67,7 +67,7 @@ TEST(CuptiAccountingTest, ACallThatBeganBeforeIsNotCounted) {
 }
 
 TEST(CuptiAccountingTest, CountsTheCallsOfAllThreads) {
-  ASSERT_OK_AND_ASSIGN(const auto accounting, CuptiAccounting::Create(kFake));
+  ASSERT_OK_AND_ASSIGN(const auto accounting, CountCallsByCupti(kFake));
   const auto launches = [] {
     for (int i = 0; i < 100; ++i) Launch();
   };
@@ -77,20 +77,17 @@ TEST(CuptiAccountingTest, CountsTheCallsOfAllThreads) {
   EXPECT_THAT(accounting->Stats(), ElementsAre(Line("cuLaunchKernelEx", 200)));
 }
 
-TEST(CuptiAccountingTest, CountsAnewAfterResetAndNothingAfterItsEnd) {
-  ASSERT_OK_AND_ASSIGN(auto accounting, CuptiAccounting::Create(kFake));
-  Launch();
-  accounting->Reset();
-  EXPECT_THAT(accounting->Stats(), IsEmpty());
+TEST(CuptiAccountingTest, CountsNothingAfterItsEnd) {
+  ASSERT_OK_AND_ASSIGN(auto accounting, CountCallsByCupti(kFake));
   accounting.reset();
   Launch();
-  ASSERT_OK_AND_ASSIGN(accounting, CuptiAccounting::Create(kFake));
+  ASSERT_OK_AND_ASSIGN(accounting, CountCallsByCupti(kFake));
   EXPECT_THAT(accounting->Stats(), IsEmpty());
 }
 
 TEST(CuptiAccountingTest, AnotherToolThatHasItIsTheReason) {
-  ASSERT_OK_AND_ASSIGN(const auto first, CuptiAccounting::Create(kFake));
-  EXPECT_THAT(CuptiAccounting::Create(kFake).status(),
+  ASSERT_OK_AND_ASSIGN(const auto first, CountCallsByCupti(kFake));
+  EXPECT_THAT(CountCallsByCupti(kFake).status(),
               StatusIs(kUnavailable,
                        HasSubstr("cupti: cuptiSubscribe: CUPTI_ERROR_MULTIPLE_"
                                  "SUBSCRIBERS_NOT_SUPPORTED (39)")));
@@ -100,19 +97,19 @@ TEST(CuptiAccountingTest, AnotherToolThatHasItIsTheReason) {
 }
 
 TEST(CuptiAccountingTest, AMissingLibraryIsTheReason) {
-  EXPECT_THAT(CuptiAccounting::Create("/nowhere/libcupti.so.13").status(),
+  EXPECT_THAT(CountCallsByCupti("/nowhere/libcupti.so.13").status(),
               StatusIs(kUnavailable, HasSubstr("/nowhere/libcupti.so.13")));
 }
 
 TEST(CuptiAccountingTest, ALibraryThatIsAnotherIsTheReason) {
-  EXPECT_THAT(CuptiAccounting::Create("libm.so.6").status(),
+  EXPECT_THAT(CountCallsByCupti("libm.so.6").status(),
               StatusIs(kUnavailable,
                        "cupti: libm.so.6 lacks "
                        "cuptiEnableDomain"));
 }
 
 TEST(CuptiAccountingTest, WithoutADriverTheMachinesOwnSaysWhy) {
-  const auto accounting = CuptiAccounting::Create();
+  const auto accounting = CountCallsByCupti();
   if (accounting.ok()) GTEST_SKIP() << "CUPTI works here";
   EXPECT_THAT(accounting.status(),
               StatusIs(kUnavailable, HasSubstr("cupti: ")));

@@ -3,6 +3,6 @@
 
 namespace onestep {
 
-CudaApi& CudaUnderTest() { return RealCuda(); }
+CudaApi& CudaUnderTest() { return *FindCuda().value(); }
 
 }  // namespace onestep

@@ -85,14 +85,14 @@ TEST_F(E2eVerbsTest, GraphDraws) {
 TEST_F(E2eVerbsTest, GraphPlansForAGpuThatIsNotThere) {
   const std::string file = Path("step.dot");
   const CliResult result =
-      Run({"graph", "--device", "gpu", "--tier", "t1", "--dispatch", "graph",
+      Run({"graph", "--device", "gpu", "--tier", "fused", "--dispatch", "graph",
            "--dump-cuda-graph", file});
   if (result.code == 5) {
     EXPECT_EQ(result.err, "trainer: device gpu: built without CUDA\n");
     return;
   }
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("cuda t1, math fp32"));
+  EXPECT_THAT(result.out, HasSubstr("cuda fused, math fp32"));
   // A kernel's grid, block, cluster, shared bytes and registers.
   EXPECT_THAT(result.out,
               testing::ContainsRegex("forward +HiddenSplitForwardKernel<[0-9]>"

@@ -232,7 +232,7 @@ TEST(FlagsTest, AWrongWordNamesTheChoicesAndTheNearest) {
 
 TEST(FlagsTest, RefusesAGpusFlagsWithoutAGpu) {
   for (const auto& [flag, value] :
-       {std::pair{"--math", "tf32"}, std::pair{"--tier", "t1"},
+       {std::pair{"--math", "tf32"}, std::pair{"--tier", "fused"},
         std::pair{"--first-layer", "split"},
         std::pair{"--steps-per-launch", "4"}, std::pair{"--device-data", "1"},
         std::pair{"--dump-cuda-graph", "x.dot"}}) {
@@ -241,8 +241,10 @@ TEST(FlagsTest, RefusesAGpusFlagsWithoutAGpu) {
     EXPECT_OK(ParseCommandLine({flag, value, "--device", "gpu"}).status());
   }
   ExpectRefused({"eval", "m", "--math", "bf16"}, {"--math: want --device gpu"});
-  ExpectRefused({"--device", "gpu", "--tier", "t0", "--first-layer", "split"},
-                {"--first-layer: want --tier t1, t2 or t3 with it, got t0"});
+  ExpectRefused(
+      {"--device", "gpu", "--tier", "library", "--first-layer", "split"},
+      {"--first-layer: want --tier fused or persistent with it, got "
+       "library"});
 }
 
 TEST(FlagsTest, AnUnknownFlagNamesTheNearest) {

@@ -55,7 +55,8 @@ std::string ToText(const CudaProbe& probe) {
 }  // namespace
 
 absl::Status RunProbe(const Config& config, Console& console) {
-  ASSIGN_OR_RETURN(const CudaProbe probe, RunCudaProbe(RealCuda()));
+  ASSIGN_OR_RETURN(CudaApi* const cuda, FindCuda());
+  ASSIGN_OR_RETURN(const CudaProbe probe, RunCudaProbe(*cuda));
   const Json json = ToJson(probe);
   KeepProbe(probe, json);
   console.Print(config.json ? absl::StrCat(JsonText(json, 2), "\n")

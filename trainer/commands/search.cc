@@ -46,18 +46,8 @@ int64_t DefaultParallel(const CompileOptions& compile) {
 
 // Weights and what the optimizer keeps for them.
 int64_t StateBytes(const Trial& trial) {
-  int64_t values = 1;
-  switch (trial.optimizer.kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kMomentum:
-      values = 2;
-      break;
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      values = 3;
-      break;
-  }
+  const int64_t values =
+      1 + std::ssize(OptimizerOf(trial.optimizer.kind).states);
   return values * trial.model.num_parameters() *
          static_cast<int64_t>(sizeof(float));
 }

@@ -11,13 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
-#include "runtime/cuda/cuda_devices.h"
 #include "trainer/autotune.h"
 #include "trainer/cache.h"
 #include "trainer/data/random_rows.h"
 #include "trainer/data/split.h"
 #include "trainer/interrupt.h"
 #include "trainer/launch_costs.h"
+#include "trainer/machine_info.h"
 #include "trainer/measure/calibrate.h"
 #include "trainer/measure/gpu_cost.h"
 #include "trainer/measure/step_session.h"
@@ -209,7 +209,7 @@ absl::Status Adviser::CheckWays() {
 }
 
 void Adviser::FindGpu() {
-  const auto devices = CudaDevices();
+  const auto devices = GpuNames();
   const auto probe = FindKeptProbe(config_.compile.cuda);
   if (!devices.ok()) advice_.gpu = std::string(devices.status().message());
   if (probe.ok()) {

@@ -119,7 +119,7 @@ WayFigures FiguresOf(const ModelSpec& model, const BenchRow& row,
   figures.median_us = Median(us);
   figures.p5_us = Percentile(us, 0.05);
   figures.p95_us = Percentile(us, 0.95);
-  figures.ratio = PairedRatio(way.us, row.Way(kFusedWay).us);
+  figures.ratio = PairedRatio(way.us, row.Baseline().us);
   figures.verdict = VerdictOf(figures.ratio, EnoughFor(way.us));
   figures.gflops = TextbookFlops(model, row.batch) / figures.median_us * 1e-3;
   return figures;
@@ -165,8 +165,9 @@ Json SettingsToJson(const Config& config) {
   json["device"] = NameOf(compile.device);
   if (compile.device == Device::kGpu) {
     const CudaOptions& cuda = compile.cuda;
-    CudaApi& api = cuda.cuda == nullptr ? RealCuda() : *cuda.cuda;
-    const absl::StatusOr<CudaDevice> gpu = api.Device();
+    const absl::StatusOr<CudaApi*> api = cuda.Api();
+    const absl::StatusOr<CudaDevice> gpu =
+        api.ok() ? (*api)->Device() : api.status();
     json["gpu"] = gpu.ok() ? gpu->ToString() : "unknown";
     json["math"] = NameOf(cuda.math);
     json["steps_per_launch"] = cuda.steps_per_launch;
@@ -185,7 +186,7 @@ Json BenchToJson(const Config& config, const BenchRun& run) {
   Json json = SettingsToJson(config);
   json["data"] = run.source;
   json["density"] = run.density;
-  const Samples& samples = run.rows[0].Way(kFusedWay).us;
+  const Samples& samples = run.rows[0].Baseline().us;
   json["samples"] = AllOf(samples).size();
   json["processes"] = samples.size();
   json["lr"] = kTimingRate;

@@ -11,9 +11,10 @@
 namespace onestep {
 namespace {
 
-// How its time compares with that of fused, or that there is nothing to tell.
-std::string RatioOf(const WayResult& way, const WayFigures& figures) {
-  if (way.name == kFusedWay) return "";
+// How its time compares with the baseline's; "" for the baseline itself.
+std::string RatioOf(const BenchRow& row, const WayResult& way,
+                    const WayFigures& figures) {
+  if (way.name == row.Baseline().name) return "";
   const bool enough = EnoughFor(way.us);
   if (enough && figures.ratio.Holds(1)) return figures.verdict;
   const std::string ratio = ToText(figures.ratio, enough);
@@ -21,12 +22,12 @@ std::string RatioOf(const WayResult& way, const WayFigures& figures) {
 }
 
 // A line of one way to run the step.
-std::string LineOf(const WayResult& way, const WayFigures& figures,
-                   double peak) {
+std::string LineOf(const BenchRow& row, const WayResult& way,
+                   const WayFigures& figures, double peak) {
   return absl::StrFormat(
-      "%-13s %9.2f %9.2f %9.2f %5d  %-24s %7.1f %s\n", way.name,
+      "%-16s %9.2f %9.2f %9.2f %5d  %-24s %7.1f %s\n", way.name,
       figures.median_us, figures.p5_us, figures.p95_us, way.dispatches,
-      RatioOf(way, figures), figures.gflops,
+      RatioOf(row, way, figures), figures.gflops,
       way.synced_us.empty()
           ? absl::StrFormat("%4.0f %%", 100 * figures.gflops / peak)
           : absl::StrFormat("%9.2f", Median(way.synced_us)));
@@ -40,12 +41,12 @@ std::string HeaderOf(const Config& config, const BenchRun& run, double peak) {
   if (config.compile.device == Device::kGpu) {
     return absl::StrCat(
         title, ", device gpu, math ", NameOf(config.compile.cuda.math), "\n",
-        run.rows[0].Way(kFusedWay).lowering, "\n",
-        "_ops: every kernel launched by itself; the others by a CUDA graph, or "
-        "t3 as one kernel\nunfused: a kernel per op; fused: t0, the library's "
-        "matmuls; t1: three kernels a step;\nt2: one kernel a step; t3: one "
-        "for many; _split: first layer on tensor cores, exact\nsynced: the "
-        "host waits for each step and reads its loss\n");
+        run.rows[0].Baseline().lowering, "\n",
+        "unfused: a kernel per op; library: cuBLASLt's matmuls; fused: three "
+        "kernels a step;\npersistent: one kernel for many steps; _ops: every "
+        "kernel launched by itself, else one\nCUDA graph; _split: the first "
+        "layer on tensor cores, exact; synced: the host waits for\neach step "
+        "and reads its loss\n");
   }
   const std::string turns = TakeTurnsNote(config.compile.threads);
   return absl::StrCat(
@@ -75,27 +76,28 @@ std::string TableOf(const BenchRun& run, const LineOf& line_of) {
 std::string SteadyTable(const Config& config, const BenchRun& run,
                         double peak) {
   return absl::StrCat(
-      "  batch step          median us        p5       p95 calls  of fused "
-      "(95 %)            GFLOP/s   ",
+      absl::StrFormat(
+          "  batch %-16s median us        p5       p95 calls  %-24s GFLOP/s   ",
+          "step", absl::StrCat("of ", run.rows[0].Baseline().name, " (95 %)")),
       peak > 0 ? "peak" : "synced us", "\n",
       TableOf(run, [&](const BenchRow& row, const WayResult& way) {
-        return LineOf(way, FiguresOf(config.model, row, way), peak);
+        return LineOf(row, way, FiguresOf(config.model, row, way), peak);
       }));
 }
 
 std::string StartTable(const BenchRun& run) {
   return absl::StrCat(
       "before that, the median of the process starts\n"
-      "  batch step          compile ms  first step ms\n",
+      "  batch step             compile ms  first step ms\n",
       TableOf(run, [](const BenchRow&, const WayResult& way) {
-        return absl::StrFormat("%-13s  %10.2f     %10.3f\n", way.name,
+        return absl::StrFormat("%-16s  %10.2f     %10.3f\n", way.name,
                                Median(way.compile_ms),
                                Median(way.first_step_ms));
       }));
 }
 
 std::string ProtocolOf(const BenchRun& run) {
-  const Samples& samples = run.rows[0].Way(kFusedWay).us;
+  const Samples& samples = run.rows[0].Baseline().us;
   int64_t interrupted = 0;
   for (const BenchRow& row : run.rows) interrupted += row.interrupted;
   return absl::StrCat(

@@ -7,25 +7,25 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/cuda/cuda_call_stats.h"
-#include "runtime/cuda/timed_cuda.h"
+#include "runtime/cuda/cuda_api.h"
 #include "trainer/measure/step_session.h"
 
 namespace onestep {
 
-// What was asked of CUDA while steps ran undisturbed.
+// The calls of CUDA during some untraced steps.
 struct CudaAccounting {
-  std::string source;  // "timers around each call", "CUPTI"
-  std::string note;    // why there is nothing; "": there is
+  // Why the calls are not counted, as a sentence; "": they are.
+  std::string note;
   std::vector<CudaCallStats> calls;
   int64_t steps = 0;
-  double us = 0;  // of all these steps
+  double us = 0;  // of all these steps together
 };
 
-// Runs `runs` times `steps` steps for each of two accounts: by `timed`, which
-// the session calls, and by CUPTI, or why it cannot count.
-absl::StatusOr<std::vector<CudaAccounting>> AccountForCalls(
-    StepSession& session, TimedCuda& timed, int64_t steps, int64_t runs);
+// Runs `runs` times `steps` steps while `cuda`, which the session uses, counts
+// the calls; runs nothing where it cannot count them.
+absl::StatusOr<CudaAccounting> AccountForCalls(StepSession& session,
+                                               CudaApi& cuda, int64_t steps,
+                                               int64_t runs);
 
 }  // namespace onestep
 

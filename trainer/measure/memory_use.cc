@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/measure/memory_use.h"
 
+#include <iterator>
+
 #include "absl/strings/str_format.h"
 #include "runtime/base/status.h"
 #include "trainer/available_memory.h"
@@ -11,20 +13,6 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 // Of each step of an epoch: rate, number, loss, correct (train_loop.h).
 constexpr int64_t kScalars = 4;
-
-// Floats of the optimizer's state for each weight.
-int64_t StatesPerWeight(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return 0;
-    case OptimizerKind::kMomentum:
-      return 1;
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return 2;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -40,7 +28,8 @@ absl::StatusOr<MemoryUse> EstimateMemory(const ModelSpec& model,
                                          int64_t train_rows, int64_t batch) {
   ASSIGN_OR_RETURN(const OwnMemory own, MemoryOf(compiled));
   const int64_t weights = model.num_parameters() * kFloat;
-  const int64_t states = weights * StatesPerWeight(optimizer.kind);
+  const int64_t states =
+      weights * std::ssize(OptimizerOf(optimizer.kind).states);
   int64_t own_weights = 0, own_states = 0;
   for (const auto& [name, bytes] : own.params) {
     // "w1" is a weight, "w1.m" its state.

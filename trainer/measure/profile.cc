@@ -13,7 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/cpu/openmp_forks.h"
-#include "runtime/cuda/timed_cuda.h"
+#include "runtime/cuda/cuda_api.h"
 #include "trainer/interrupt.h"
 #include "trainer/measure/bandwidth.h"
 #include "trainer/measure/peak.h"
@@ -90,8 +90,8 @@ class Profiler {
   const ProfiledWay& way_;
   const int threads_;
   const ProfileOptions& options_;
-  int64_t memory_bytes_ = 0;        // that a step touches
-  std::optional<TimedCuda> timed_;  // on a GPU; the session calls it
+  int64_t memory_bytes_ = 0;  // that a step touches
+  CudaApi* cuda_ = nullptr;   // that the session uses; null: on the CPU
   std::unique_ptr<StepSession> session_;
   RunSteps run_;  // of the session
   int64_t slice_steps_ = 1;
@@ -106,13 +106,10 @@ class Profiler {
 absl::Status Profiler::Prepare(const ModelSpec& model,
                                const OptimizerSpec& optimizer,
                                const Dataset& data) {
-  CompileOptions compile = way_.compile;
-  if (compile.device == Device::kGpu) {
-    CudaApi* const cuda = compile.cuda.cuda;
-    timed_.emplace(cuda == nullptr ? RealCuda() : *cuda);
-    compile.cuda.cuda = &*timed_;
+  if (way_.compile.device == Device::kGpu) {
+    ASSIGN_OR_RETURN(cuda_, way_.compile.cuda.Api());
   }
-  ASSIGN_OR_RETURN(session_, StepSession::Create(model, optimizer, compile,
+  ASSIGN_OR_RETURN(session_, StepSession::Create(model, optimizer, way_.compile,
                                                  data, options_.batch));
   const Executable& executable = session_->executable();
   profile_.lowering = executable.lowering();
@@ -121,7 +118,7 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
   // Its values, the params, and the rows it fetches.
   memory_bytes_ = executable.arena_bytes() + 4 * model.num_parameters() +
                   options_.batch * model.features();
-  if (!timed_) {
+  if (cuda_ == nullptr) {
     ASSIGN_OR_RETURN(profile_.cost, MeasureDispatchCost());
   }
   RETURN_IF_ERROR(session_->Reset(kTimingRate));
@@ -130,10 +127,10 @@ absl::Status Profiler::Prepare(const ModelSpec& model,
 }
 
 absl::StatusOr<Profile> Profiler::Finish(TraceFile* trace) {
-  if (timed_) {
+  if (cuda_ != nullptr) {
     ASSIGN_OR_RETURN(
         profile_.accounting,
-        AccountForCalls(*session_, *timed_, slice_steps_, kLeastSlices));
+        AccountForCalls(*session_, *cuda_, slice_steps_, kLeastSlices));
   } else {
     MeasureRoofs();
   }
@@ -202,7 +199,7 @@ absl::Status Profiler::TakeSlice(int64_t latest_ns) {
   slice.disturbed = disturbance.Seen();
   if (traced_.ok()) {
     AddTraces(traces, slice);
-  } else if (!timed_ || !absl::IsUnimplemented(traced_)) {
+  } else if (cuda_ == nullptr || !absl::IsUnimplemented(traced_)) {
     return traced_;  // but one kernel for many steps has no calls within it
   }
   slices_.push_back(std::move(slice));
@@ -216,7 +213,7 @@ void Profiler::AddTraces(std::vector<StepTrace>& traces, Slice& slice) {
   for (StepTrace& trace : traces) {
     ns += trace.end - trace.begin;
     for (int w = 0; w < profile_.workers; ++w) {
-      if (timed_) {
+      if (cuda_ != nullptr) {
         profile_.cost.clock_ns = trace.workers[w].empty_ns;
         AddGpuTrace(trace, slice.workers[w]);
       } else {
@@ -263,10 +260,10 @@ void Profiler::NoteDisturbances(size_t kept) {
 
 void Profiler::NoteWhatIsMissing() {
   if (const std::string turns = TakeTurnsNote(threads_);
-      !timed_ && !turns.empty()) {
+      cuda_ == nullptr && !turns.empty()) {
     Note(turns);
   }
-  if (!timed_ && profile_.workers == 1 && threads_ > 1 &&
+  if (cuda_ == nullptr && profile_.workers == 1 && threads_ > 1 &&
       !ForkRecorder::Available().ok()) {
     Note(std::string(ForkRecorder::Available().message()));
   }
@@ -288,7 +285,7 @@ void Profiler::NoteWhatIsMissing() {
     }
   }
   const double change = profile_.profiled_us / profile_.undisturbed_us - 1;
-  if (!timed_ && std::max(unaccounted, std::abs(change)) > kDoubt) {
+  if (cuda_ == nullptr && std::max(unaccounted, std::abs(change)) > kDoubt) {
     Note(
         "the rows and the undisturbed step are more than 5 % apart: the "
         "machine was busy, or the step is too short to be looked at");
@@ -325,7 +322,7 @@ void Profiler::MeasureRoofs() {
 void Profiler::AddRates(ProfileRow& row) const {
   if (row.mean_us <= 0) return;
   // On a GPU nothing says what its roofs are.
-  const bool has_roofs = !timed_;
+  const bool has_roofs = cuda_ == nullptr;
   row.gflops = row.step.flops / row.mean_us * 1e-3;
   row.gbs = row.step.bytes / row.mean_us * 1e-3;
   const double least_us =
@@ -370,12 +367,12 @@ void Profiler::AddRows(int w) {
     step.label = std::move(label);
     return step;
   };
-  if (!timed_ && profile_.workers == 1 && threads_ > 1) {
+  if (cuda_ == nullptr && profile_.workers == 1 && threads_ > 1) {
     add(ProfileKind::kForkJoin,
         named("fork and join", "OpenMP, before and after the caller's part"),
         times.fork_join);
   }
-  if (!timed_) {
+  if (cuda_ == nullptr) {
     add(ProfileKind::kDispatch,
         named("dispatch", absl::StrCat(steps.size(), " calls, next addresses")),
         times.dispatch);

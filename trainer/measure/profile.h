@@ -3,6 +3,7 @@
 #define ONESTEP_TRAINER_MEASURE_PROFILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,7 @@ struct Profile {
   // The roofs of one worker: multiply-adds in registers, and a copy within as
   // much memory as the step uses. 0: unknown.
   double peak_gflops = 0, bandwidth_gbs = 0;
-  std::vector<CudaAccounting> accounting;  // on a GPU
+  std::optional<CudaAccounting> accounting;  // on a GPU
   std::string note;  // what could not be seen, and why; "": nothing
 };
 

@@ -55,7 +55,6 @@ Json ToJson(const ProfileRow& row) {
 
 Json ToJson(const CudaAccounting& accounting) {
   Json json;
-  json["source"] = accounting.source;
   json["note"] = accounting.note;
   json["steps"] = accounting.steps;
   json["us"] = accounting.us;
@@ -70,14 +69,12 @@ Json ToJson(const CudaAccounting& accounting) {
 }
 
 std::string ToText(const CudaAccounting& accounting) {
-  if (!accounting.note.empty()) {
-    return absl::StrCat("no calls by CUPTI: ", accounting.note, "\n");
-  }
+  if (!accounting.note.empty()) return absl::StrCat(accounting.note, "\n");
   std::string text = absl::StrFormat(
-      "calls of CUDA in %d undisturbed steps, %.0f us (%s)\n"
+      "calls of CUDA in %d steps, %.0f us (CUPTI counts them and slows each)\n"
       "%-36s %10s %12s %12s %8s\n",
-      accounting.steps, accounting.us, accounting.source, "call", "calls",
-      "total us", "average us", "% time");
+      accounting.steps, accounting.us, "call", "calls", "total us",
+      "average us", "% time");
   for (const CudaCallStats& call : accounting.calls) {
     absl::StrAppendFormat(&text, "%-36s %10d %12.1f %12.3f %8.1f\n", call.call,
                           call.calls, call.total_us,
@@ -129,7 +126,7 @@ std::string TotalsText(const Profile& profile) {
         profile.steps);
   }
   absl::StrAppend(&text, "\n");
-  if (!profile.accounting.empty()) {
+  if (profile.accounting) {
     if (profile.steps > 0) {
       absl::StrAppendFormat(
           &text,
@@ -137,10 +134,7 @@ std::string TotalsText(const Profile& profile) {
           "waits for; taken off: %.1f ns a call, an empty kernel's\n",
           profile.cost.clock_ns);
     }
-    for (const CudaAccounting& accounting : profile.accounting) {
-      absl::StrAppend(&text, ToText(accounting));
-    }
-    return text;
+    return absl::StrCat(text, ToText(*profile.accounting));
   }
   absl::StrAppendFormat(
       &text,
@@ -178,12 +172,7 @@ Json ToJson(const Profile& profile) {
   json["eltwise_primitive_ns"] = profile.cost.eltwise_ns;
   json["peak_gflops"] = profile.peak_gflops;
   json["bandwidth_gbs"] = profile.bandwidth_gbs;
-  if (!profile.accounting.empty()) {
-    json["accounting"] = Json::array();
-    for (const CudaAccounting& a : profile.accounting) {
-      json["accounting"].push_back(ToJson(a));
-    }
-  }
+  if (profile.accounting) json["accounting"] = ToJson(*profile.accounting);
   json["busy"] = profile.busy;
   json["note"] = profile.note;
   json["rows"] = Json::array();

@@ -36,6 +36,10 @@ constexpr int kFirstPeakSamples = 30;
 // Steps that are waited for one by one, on a GPU.
 constexpr int kSyncedSteps = 200;
 
+// The ways that the others are compared with, on the CPU and on a GPU.
+constexpr char kFusedWay[] = "fused";
+constexpr char kLibraryWay[] = "library";
+
 struct WayOptions {
   const char* name;
   CompileOptions compile;
@@ -63,8 +67,7 @@ std::vector<WayOptions> WaysOf(const Config& config, const Dataset& data) {
           {"single_sparse", sparse}};
 }
 
-// Every tier, or T0 and the one asked for, and every way to launch it; "fused"
-// is T0 as one graph.
+// Every tier, or tier library and the one asked for, in every way to launch it.
 std::vector<WayOptions> GpuWaysOf(const Config& config) {
   CompileOptions base = config.compile;
   base.dump_dir.clear();
@@ -80,26 +83,26 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
   constexpr auto kFma = CudaFirstLayer::kFma;
   constexpr auto kSplit = CudaFirstLayer::kSplit;
   std::vector<WayOptions> ways = {
-      {"unfused_ops", way(Dispatch::kOps, false, CudaTier::kT0, kFma)},
-      {"unfused", way(Dispatch::kGraph, false, CudaTier::kT0, kFma)},
-      {"t0_ops", way(Dispatch::kOps, true, CudaTier::kT0, kFma)},
-      {kFusedWay, way(Dispatch::kGraph, true, CudaTier::kT0, kFma)},
-      {"t1_ops", way(Dispatch::kOps, true, CudaTier::kT1, kFma)},
-      {"t1", way(Dispatch::kGraph, true, CudaTier::kT1, kFma)},
-      {"t2", way(Dispatch::kSingle, true, CudaTier::kT2, kFma)},
-      {"t3", way(Dispatch::kSingle, true, CudaTier::kT3, kFma)}};
+      {"unfused_ops", way(Dispatch::kOps, false, CudaTier::kLibrary, kFma)},
+      {"unfused", way(Dispatch::kGraph, false, CudaTier::kLibrary, kFma)},
+      {"library_ops", way(Dispatch::kOps, true, CudaTier::kLibrary, kFma)},
+      {kLibraryWay, way(Dispatch::kGraph, true, CudaTier::kLibrary, kFma)},
+      {"fused_ops", way(Dispatch::kOps, true, CudaTier::kFused, kFma)},
+      {"fused", way(Dispatch::kGraph, true, CudaTier::kFused, kFma)},
+      {"persistent",
+       way(Dispatch::kSingle, true, CudaTier::kPersistent, kFma)}};
   if (base.cuda.math == MathMode::kFp32) {
     ways.insert(
         ways.end(),
-        {{"t1_split", way(Dispatch::kGraph, true, CudaTier::kT1, kSplit)},
-         {"t2_split", way(Dispatch::kSingle, true, CudaTier::kT2, kSplit)},
-         {"t3_split", way(Dispatch::kSingle, true, CudaTier::kT3, kSplit)}});
+        {{"fused_split", way(Dispatch::kGraph, true, CudaTier::kFused, kSplit)},
+         {"persistent_split",
+          way(Dispatch::kSingle, true, CudaTier::kPersistent, kSplit)}});
   }
   const CudaTier only = base.cuda.tier;
   if (only != CudaTier::kAuto) {
     std::erase_if(ways, [&](const WayOptions& made) {
       const CudaTier tier = made.compile.cuda.tier;
-      return tier != CudaTier::kT0 && tier != only;
+      return tier != CudaTier::kLibrary && tier != only;
     });
   }
   return ways;
@@ -108,20 +111,6 @@ std::vector<WayOptions> GpuWaysOf(const Config& config) {
 double MillisSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start)
       .count();
-}
-
-// High enough that a wrong gradient shows in the losses of the check.
-float CheckRate(OptimizerKind optimizer) {
-  switch (optimizer) {
-    case OptimizerKind::kSgd:
-      return 0.1f;
-    case OptimizerKind::kMomentum:
-      return 0.01f;
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return 0.001f;
-  }
-  return 0;
 }
 
 class StepBench {
@@ -176,7 +165,7 @@ absl::Status StepBench::Compile(Random& random) {
   }
   for (size_t i = 0; i < ways.size(); ++i) {
     const CompileOptions& compile = ways[i].compile;
-    const bool needed = gpu ? compile.cuda.tier == CudaTier::kT0
+    const bool needed = gpu ? compile.cuda.tier == CudaTier::kLibrary
                             : compile.dispatch != Dispatch::kSingle;
     if (IsRefusal(statuses[i]) && !needed) {
       row_.refused.push_back(
@@ -197,7 +186,8 @@ absl::Status StepBench::Compile(Random& random) {
 absl::Status StepBench::CheckLosses() {
   const double tolerance = LossTolerance(config_);
   for (const auto& session : sessions_) {
-    RETURN_IF_ERROR(session->Reset(CheckRate(config_.optimizer.kind)));
+    RETURN_IF_ERROR(
+        session->Reset(OptimizerOf(config_.optimizer.kind).check_rate));
   }
   for (int step = 1; step <= kCheckedSteps; ++step) {
     for (size_t i = 0; i < sessions_.size(); ++i) {
@@ -273,6 +263,13 @@ const WayResult& BenchRow::Way(absl::string_view name) const {
                    [&](const WayResult& way) { return way.name == name; });
   CHECK(it != ways.end());
   return *it;
+}
+
+const WayResult& BenchRow::Baseline() const {
+  for (const WayResult& way : ways) {
+    if (way.name == kLibraryWay) return way;
+  }
+  return Way(kFusedWay);
 }
 
 Dataset BenchRows(const ModelSpec& model, int64_t batch) {

@@ -46,10 +46,10 @@ struct BenchRow {
 
   // REQUIRES: the way was run.
   const WayResult& Way(absl::string_view name) const;
+  // The way that the others are compared with: "fused" on the CPU, "library" on
+  // a GPU.
+  const WayResult& Baseline() const;
 };
-
-// The way that the others are compared with.
-inline constexpr char kFusedWay[] = "fused";
 
 // Steps of each way that must have the same losses before anything is timed,
 // and how far these may be apart, relative: sums are taken in other orders, and

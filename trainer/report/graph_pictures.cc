@@ -47,7 +47,7 @@ Fusion FindFusion(const Graph& before, const Graph& after) {
       }
       ++op;
     }
-    const std::string name = step->def().name;
+    const std::string name = step->op();
     fusion.steps.push_back({{"op", name}, {"unfused", std::move(unfused)}});
     if (parts.size() < 2) continue;
     const std::string label =
@@ -58,7 +58,7 @@ Fusion FindFusion(const Graph& before, const Graph& after) {
         {{"name", name},
          {"from", absl::StrJoin(fusion.before.back().nodes, " + ",
                                 [](std::string* out, const Node* part) {
-                                  out->append(part->def().name);
+                                  out->append(part->op());
                                 })}});
   }
   return fusion;

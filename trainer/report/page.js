@@ -208,16 +208,17 @@ function opBars(profile) {
                     "data-share": row.share}}]}));
 }
 
-// What the calls of CUDA took, by each way of counting them.
-function accountings({accounting = []}) {
-  return accounting.map((a) => html("details", {},
-      html("summary", {}, `Calls of CUDA by ${a.source}`),
-      a.note ? html("p", {}, a.note) : null,
-      table(`Calls of CUDA in ${number(a.steps)} steps by ${a.source}`, [
-        ["Call", (c) => c.call], ["Calls", (c) => number(c.calls), true],
-        ["Total", (c) => micros(c.total_us), true],
-        ["Average", (c) => micros(c.total_us / c.calls), true],
-        ["Share", (c) => percent(c.share), true]], a.calls)));
+// What the calls of CUDA took, or why that is not known.
+function accountingOf({accounting}) {
+  if (!accounting) return [];
+  return [html("details", {},
+      html("summary", {}, "Calls of CUDA"),
+      accounting.note ? html("p", {}, accounting.note) : table(
+          `Calls of CUDA in ${number(accounting.steps)} steps, by CUPTI`, [
+            ["Call", (c) => c.call], ["Calls", (c) => number(c.calls), true],
+            ["Total", (c) => micros(c.total_us), true],
+            ["Average", (c) => micros(c.total_us / c.calls), true],
+            ["Share", (c) => percent(c.share), true]], accounting.calls))];
 }
 
 // All profiles are drawn to the same scale.
@@ -230,7 +231,7 @@ function opCharts(profiles) {
       phaseLegend(), opBars(profile),
       {title: "mean µs per step", format: number, max},
       table(`Each op, ${profile.name}`, ROW_COLUMNS, profile.rows)),
-    accountings(profile)]);
+    accountingOf(profile)]);
 }
 
 // ---- sweep ----

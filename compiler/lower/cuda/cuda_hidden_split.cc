@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/lower/cuda/cuda_kernels.h"
+#include "compiler/lower/cuda/cuda_op.h"
 #include "compiler/lower/cuda/cuda_ops.h"
 #include "runtime/base/status.h"
 
 namespace onestep {
 namespace {
 
-// A persistent kernel that waits so long for another block has lost it.
+// A persistent kernel traps when it has waited so long for another block.
 constexpr uint64_t kTimeoutNs = 2'000'000'000;
 
 absl::Status No(absl::string_view what) {
@@ -65,14 +65,15 @@ class Matcher {
       if (node->kind == OpKind::kLossGrad) loss_ = node.get();
     }
     if (loss_ == nullptr) return No("no fused loss");
-    const LossGradAttrs& attrs = loss_->as<LossGradAttrs>();
+    const LossGradOp loss(*loss_);
+    const LossGradAttrs& attrs = loss.attrs;
     if (attrs.loss != Loss::kSoftmaxXent) return No("the loss is not softmax");
     if (!attrs.gather || !attrs.scaled || attrs.bias != BiasGrad::kUpdate) {
       return No("the loss does not update its bias");
     }
-    logits_ = loss_->operands[0].node;
-    labels_ = loss_->operands[1], indices_ = loss_->operands[2];
-    lr_ = loss_->operands[3], b2_ = loss_->operands[4];
+    logits_ = loss.logits.node;
+    labels_ = loss.labels, indices_ = loss.indices;
+    lr_ = loss.lr, b2_ = loss.bias;
     return absl::OkStatus();
   }
 
@@ -84,14 +85,18 @@ class Matcher {
     }
     w2_ = logits_->operands[1];
     hidden_ = logits_->operands[0].node;
-    if (hidden_->kind == OpKind::kGelu) return No("activation gelu");
+    if (hidden_->kind == OpKind::kActivation) {
+      return No(absl::StrCat("activation ", hidden_->op()));
+    }
     if (hidden_->kind != OpKind::kMatMul) return No("no hidden layer");
     activation_ = hidden_->as<MatMulAttrs>().activation;
-    // Its gradient must be of the result, which is kept.
-    if (activation_ == Activation::kNone || activation_ == Activation::kGelu) {
+    // The kernels keep the activation's result, so its gradient must follow
+    // from the result alone.
+    if (activation_ == Activation::kNone ||
+        ActivationGradReadsOperand(activation_)) {
       return No(absl::StrCat("activation ", ToString(activation_)));
     }
-    match_.shape.act = ActOf(activation_);
+    match_.shape.act = activation_;
     plain.activation = activation_;
     if (!IsMatMul(hidden_, plain)) return No("the hidden layer has no bias");
     w1_ = hidden_->operands[1], b1_ = hidden_->operands[2];
@@ -116,7 +121,7 @@ class Matcher {
   }
 
   absl::Status MatchBackward() {
-    const Value d = loss_->result(1);
+    const Value d = loss_->result(LossGradOp::kDlogits);
     MatMulAttrs trans_b, update;
     trans_b.trans_b = true;
     update.trans_a = update.accumulate = true;
@@ -220,7 +225,7 @@ cuda::HiddenSplitBuffers BuffersOf(const HiddenSplitMatch& match,
   return b;
 }
 
-// All of a step's kernels run one after the other.
+// A node of a chain: all kernels of a step run one after the other.
 CudaNode ChainNode(const char* label, const Launch& launch) {
   CudaNode node;
   node.label = label;
@@ -234,20 +239,12 @@ std::vector<CudaNode> StepNodes(const HiddenSplitMatch& match,
                                 const CudaBindings& at, int64_t n) {
   const cuda::HiddenSplitBuffers buffers = BuffersOf(match, at);
   std::vector<CudaNode> nodes;
-  if (plan.tier == cuda::Tier::kT1) {
-    for (int64_t k = 0; k < n; ++k) {
-      nodes.push_back(
-          ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
-      nodes.push_back(
-          ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
-      nodes.push_back(
-          ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
-    }
-  } else {
-    for (int64_t k = 0; k <= n; ++k) {
-      nodes.push_back(ChainNode("step", cuda::HiddenSplitPipelined(
-                                            plan, buffers, k, k == 0, k == n)));
-    }
+  for (int64_t k = 0; k < n; ++k) {
+    nodes.push_back(
+        ChainNode("forward", cuda::HiddenSplitForward(plan, buffers, k)));
+    nodes.push_back(ChainNode("loss", cuda::HiddenSplitLoss(plan, buffers, k)));
+    nodes.push_back(
+        ChainNode("backward", cuda::HiddenSplitBackward(plan, buffers, k)));
   }
   nodes.push_back(ChainNode("advance", cuda::Advance(buffers.control, n)));
   return nodes;
@@ -277,8 +274,8 @@ std::vector<StepInfo> StepsOf(const HiddenSplitMatch& match,
     info.bytes = share * match.bytes;
     return info;
   };
-  if (plan.tier == cuda::Tier::kT1) {
-    // The first layer is in both, and all but everything.
+  if (plan.tier == CudaTier::kFused) {
+    // Nearly all work is the first layer's, half of it in each direction.
     return {step("forward", "forward", forward, 0.5),
             step("loss", "loss", loss, 0),
             step("backward", "backward", backward, 0.5)};
@@ -301,11 +298,10 @@ CudaSpec LowerHiddenSplit(const HiddenSplitMatch& match,
   spec.tables = match.tables;
   spec.workspace_bytes = plan.workspace_bytes;
   spec.steps = StepsOf(match, plan);
-  spec.steps_are_nodes = plan.tier == cuda::Tier::kT1;
   spec.steps_per_launch = steps_per_launch;
   spec.plan = absl::StrCat("workspace of the blocks: ", plan.workspace_bytes,
                            " bytes\n");
-  if (plan.tier == cuda::Tier::kT3) {
+  if (plan.tier == CudaTier::kPersistent) {
     spec.launch = CudaLaunch::kPersistent;
     spec.stops = plan.shape.models == 1;
     spec.persistent = [match, plan, stops = spec.stops](

@@ -11,9 +11,10 @@
 
 namespace onestep {
 
-// Slots of a step that kernels/cuda/hidden_split/hidden_split.h can run whole.
+// The shape and the slots of a step that the tiers fused and persistent can run
+// (kernels/cuda/hidden_split/hidden_split.h).
 struct HiddenSplitMatch {
-  cuda::HiddenSplitShape shape;  // first_layer: as the caller wants
+  cuda::HiddenSplitShape shape;  // the caller sets first_layer
   std::vector<CudaSlot> slots;
   std::vector<CudaTable> tables;
   int images = -1, labels = -1, indices = -1, lr = -1;
@@ -22,12 +23,14 @@ struct HiddenSplitMatch {
   double flops = 0, bytes = 0;  // of a step
 };
 
-// Whether the fused graph is the train step of one hidden layer, softmax
-// cross-entropy and plain SGD over rows of bytes; Unimplemented: what is not.
+// Recognises a fused graph that is the train step of one hidden layer, softmax
+// cross-entropy and plain SGD over rows of bytes. Unimplemented: what of the
+// graph is something else.
 absl::StatusOr<HiddenSplitMatch> MatchHiddenSplit(const Graph& graph);
 
-// The program of that step in the planned tier; `each`: its kernels launched
-// one by one. REQUIRES: plan.refusal is empty, plan.shape is match's.
+// The program of that step in the planned tier. With `each` the host launches
+// every kernel by itself. REQUIRES: plan.refusal is empty, plan.shape is that
+// of `match`.
 CudaSpec LowerHiddenSplit(const HiddenSplitMatch& match,
                           const cuda::HiddenSplitPlan& plan, bool each,
                           int64_t steps_per_launch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a GPU a step fills, from its launches alone: what a utilisation
-// counter does not say.
+// How much of a GPU a step fills, computed from its launches. A utilisation
+// counter does not show that.
 #ifndef ONESTEP_COMPILER_LOWER_CUDA_CUDA_OCCUPANCY_H_
 #define ONESTEP_COMPILER_LOWER_CUDA_CUDA_OCCUPANCY_H_
 
@@ -17,8 +17,8 @@ struct CudaNode;
 struct KernelResources;
 struct Launch;
 
-// Of one kernel, or the means of several. nullopt: not known. A library, for
-// one, chooses its launches itself.
+// Of one kernel, or the means of several. nullopt: not known, for example
+// because a library chooses its launches itself.
 struct CudaOccupancy {
   std::optional<double> blocks;
   std::optional<double> multiprocessors_busy;  // that get a block at all
@@ -35,9 +35,9 @@ struct CudaOccupancyReport {
   std::vector<Node> nodes;
   // Over the nodes of which it is known, however long each runs.
   CudaOccupancy mean;
-  // What such a counter (nvidia-smi's) claims: the share of time in which any
-  // kernel runs, were it of one block. 1 when steps are queued as a graph or
-  // are one kernel; not known when the host launches each node.
+  // What a utilisation counter (nvidia-smi's) shows: the share of time in which
+  // any kernel runs, even one of a single block. 1 when steps are queued as a
+  // graph or are one kernel; not known when the host launches each node.
   std::optional<double> utilisation_counter;
 };
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/lower/cuda/cuda_kernels.h"
+#include "compiler/lower/cuda/cuda_op.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/memory_plan.h"
 #include "kernels/kernels.h"
@@ -15,12 +15,12 @@
 namespace onestep {
 namespace {
 
-// Of all models.
+// The number of floats of all models.
 int64_t Floats(const TensorType& type) {
   return type.bytes() / DTypeBytes(DType::kF32);
 }
 
-// What the library's matmul `product` takes in besides itself.
+// The other nodes that the library's matmul does in its epilogue.
 struct Epilogue {
   Node* activation_grad = nullptr;  // the node after it
   Node* reduce_rows = nullptr;      // of its second operand
@@ -69,20 +69,13 @@ class OpsLowering {
     for (const auto& node : graph_.nodes()) AddTables(*node);
   }
 
-  // Inputs of which rows are gathered by the numbers of an input, and that
-  // nothing else reads.
+  // Makes a table of an input that only `node` reads, by row numbers that are
+  // an input too.
   void AddTables(Node& node) {
-    int table = -1, indices = -1;
-    if (node.kind == OpKind::kGatherRows ||
-        node.kind == OpKind::kGatherConvert) {
-      table = 0, indices = 1;
-    } else if (node.kind == OpKind::kLossGrad &&
-               node.as<LossGradAttrs>().gather) {
-      table = 1, indices = 2;
-    } else {
-      return;
-    }
-    const Value rows = node.operands[table], numbers = node.operands[indices];
+    const std::optional<RowLookup> lookup = LookupOf(node);
+    if (!lookup) return;
+    const Value rows = node.operands[lookup->table];
+    const Value numbers = node.operands[lookup->indices];
     if (rows.node->kind != OpKind::kInput ||
         numbers.node->kind != OpKind::kInput) {
       return;
@@ -92,10 +85,7 @@ class OpsLowering {
       if (known.slot == slot) return;
     }
     for (Node* user : graph_.Users(rows)) {
-      const bool gathers = user->kind == OpKind::kGatherRows ||
-                           user->kind == OpKind::kGatherConvert ||
-                           user->kind == OpKind::kLossGrad;
-      if (!gathers) return;
+      if (!LookupOf(*user)) return;
     }
     ops_.tables.push_back({slot, plan_.SlotOf(numbers),
                            rows.type().bytes() / rows.type().dims[0]});
@@ -126,7 +116,7 @@ class OpsLowering {
     return absl::OkStatus();
   }
 
-  // Whether the library has it; a note when not.
+  // Whether the library has an algorithm for it; adds a note if it has none.
   absl::StatusOr<bool> Has(const CudaMatMul& matmul) {
     const auto plan = matmuls_.plan(matmul);
     if (absl::IsUnimplemented(plan.status())) {
@@ -138,8 +128,9 @@ class OpsLowering {
     return true;
   }
 
-  // y = relu(a w + bias) .. dy = matmul; dx = relu'(y) dy: the first writes a
-  // mask of y's sign, the second applies it to its result.
+  // y = relu(a w + bias) .. dy = matmul; dx = relu'(y) dy. The first matmul
+  // writes a mask of the positive elements of y, the second multiplies its
+  // result by it.
   absl::Status TryActivationGrad(Node& product, Node& next) {
     const bool fits =
         next.kind == OpKind::kActivationGrad &&
@@ -276,7 +267,7 @@ class OpsLowering {
     AddKernel(std::move(info), {from}, {to}, CopyKernel(from, to, bytes));
   }
 
-  // False: the library has no algorithm for it, and a kernel of ours must do.
+  // Returns false where the library has no algorithm; our kernel is used then.
   absl::StatusOr<bool> AddLibraryMatMul(Node& node) {
     const auto it = epilogues_.find(&node);
     const Epilogue epilogue = it == epilogues_.end() ? Epilogue() : it->second;
@@ -360,13 +351,13 @@ class OpsLowering {
                           node.operands.column_sums = address(slots.sums);
                           node.reads = reads;
                           node.writes = writes;
-                          // All of them use one workspace.
+                          // The library's matmuls share one workspace.
                           node.writes.push_back(kLibraryPlace);
                           return node;
                         }});
   }
 
-  // What the op means besides and no epilogue of the library's does.
+  // Adds the parts of the op that no epilogue of the library does.
   void AddRest(Node& node, const LibrarySlots& slots, Value bias_update) {
     const MatMulAttrs& attrs = node.as<MatMulAttrs>();
     const bool by_library =

@@ -16,13 +16,13 @@
 
 namespace onestep {
 
-// One op of a step on a GPU: its node, once the addresses are known.
+// One op of a step on a GPU. `node` makes its node for given addresses.
 struct CudaOp {
   StepInfo info;
   std::function<CudaNode(const CudaBindings&)> node;
 };
 
-// A graph op by op: what CudaSpec takes, but for how steps are launched.
+// A graph lowered op by op: CudaSpec without the way the steps are launched.
 struct CudaOps {
   std::vector<CudaSlot> slots;
   std::vector<CudaTable> tables;
@@ -30,7 +30,7 @@ struct CudaOps {
   std::vector<std::pair<int, float>> constants;
   std::vector<CudaOp> ops;
   int library = 0;                 // ops that are the library's matmuls
-  std::vector<std::string> notes;  // epilogues that were not had, and why
+  std::vector<std::string> notes;  // epilogues that the library lacks, and why
   std::string plan;
 };
 
@@ -41,18 +41,18 @@ struct CudaMatMulChoice {
   bool gradients = true;  // epilogues that join a matmul with other ops
   // The library's plan; Unimplemented: it has no algorithm.
   std::function<absl::StatusOr<CudaApi::MatMulPlan>(const CudaMatMul&)> plan;
-  // What it chose, in words; "": nothing yet.
+  // The algorithm that it chose, in words; "": none yet.
   std::function<std::string(CudaApi::MatMulPlan)> describe;
 };
 
-// One op per node of the graph, but where an epilogue of the library's matmul
-// takes in the relu gradient after it, its bias gradient or a column sum.
+// Lowers every node to one op, except where an epilogue of the library's matmul
+// also does the relu gradient after it, its bias gradient or a column sum.
 // Adds copying nodes to `graph` where outputs need them. Unimplemented, naming
 // the op, when a GPU cannot run it.
 absl::StatusOr<CudaOps> LowerCudaOps(Graph& graph,
                                      const CudaMatMulChoice& matmuls);
 
-// Places of memory in CudaNode::reads and writes that are no slot.
+// Places in CudaNode::reads and writes that are not slots.
 inline constexpr int kControlPlace = -1;
 inline constexpr int kLibraryPlace = -2;  // its workspace
 // Of a kernel's workspace that begins at `offset`.
@@ -60,8 +60,9 @@ constexpr int WorkspacePlace(int64_t offset) {
   return -3 - static_cast<int>(offset / kBufferAlignment);
 }
 
-// The nodes at the end of a step that publish what advances, count the step
-// and fetch the next one's inputs; with `begin` those before the first.
+// The nodes at the end of a step. They store the step's results in their
+// arrays, count the step and load the next step's inputs from theirs. With
+// `begin`: the nodes before the first step, which only load.
 std::vector<CudaNode> BoundaryNodes(const CudaBindings& bindings, bool begin);
 
 }  // namespace onestep

@@ -7,14 +7,12 @@ const char* ToString(CudaTier tier) {
   switch (tier) {
     case CudaTier::kAuto:
       return "auto";
-    case CudaTier::kT0:
-      return "t0";
-    case CudaTier::kT1:
-      return "t1";
-    case CudaTier::kT2:
-      return "t2";
-    case CudaTier::kT3:
-      return "t3";
+    case CudaTier::kLibrary:
+      return "library";
+    case CudaTier::kFused:
+      return "fused";
+    case CudaTier::kPersistent:
+      return "persistent";
   }
   return "?";
 }
@@ -27,6 +25,8 @@ const char* ToString(CudaFirstLayer first_layer) {
       return "fma";
     case CudaFirstLayer::kSplit:
       return "split";
+    case CudaFirstLayer::kBf16:
+      return "bf16";
   }
   return "?";
 }

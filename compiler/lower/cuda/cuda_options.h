@@ -4,36 +4,37 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
+#include "kernels/cuda/hidden_split/tier.h"
 #include "runtime/cuda/cuda_api.h"
 
 namespace onestep {
 
-// What a step is on a GPU; DESIGN.md section 7. T0: the library's matmuls and
-// our kernels. T1: three kernels. T2: one kernel a step. T3: one kernel for
-// many steps.
-enum class CudaTier : uint8_t { kAuto, kT0, kT1, kT2, kT3 };
 const char* ToString(CudaTier tier);
-
-// How tiers T1 to T3 multiply by the bytes of the first layer: fp32 FMAs, or
-// exact products of bytes with weights split into three bf16 parts.
-// kAuto: the trainer times both; here it means FMAs.
-enum class CudaFirstLayer : uint8_t { kAuto, kFma, kSplit };
 const char* ToString(CudaFirstLayer first_layer);
 
 struct CudaOptions {
-  CudaApi* cuda = nullptr;  // null: this machine's
-  // Without a device, plan for one of this kind; the executable cannot run.
+  CudaApi* cuda = nullptr;  // null: what FindCuda finds
+  // Without a device, plan for an sm_90 device; the program cannot run then.
   bool plan_only = false;
   MathMode math = MathMode::kFp32;
   CudaTier tier = CudaTier::kAuto;
   CudaFirstLayer first_layer = CudaFirstLayer::kAuto;
-  // Of a graph. 0: by the costs below, or the number of its nodes.
+  // Steps of one graph. 0: chosen by the costs below, or by the number of nodes
+  // where they are not known.
   int64_t steps_per_launch = 0;
-  // What a node of a graph and a graph's launch cost here; 0: not known.
+  // The measured cost of a node of a graph and of a graph's launch; 0: not
+  // known.
   double node_us = 0, graph_launch_us = 0;
-  // Device memory for the data; beyond it rows are brought as steps need them.
-  // 0: what is free.
+  // Device memory for the data. The rows of larger data are copied as steps
+  // need them. 0: what is free.
   int64_t table_limit_bytes = 0;
+
+  // Unavailable: there is no CUDA, with the reason.
+  absl::StatusOr<CudaApi*> Api() const {
+    if (cuda != nullptr) return cuda;
+    return FindCuda();
+  }
 };
 
 }  // namespace onestep

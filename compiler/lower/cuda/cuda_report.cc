@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/kernel_resources.h"
+#include "runtime/cuda/cuda_graph.h"
 
 namespace onestep {
 namespace {

@@ -16,31 +16,18 @@
 namespace onestep {
 namespace {
 
-// Nodes of one graph: beyond some fifty more bring nothing, and the graph
-// takes long to make.
+// Nodes of one graph. Beyond some fifty nodes a longer graph hides no more
+// launch cost, and it takes longer to build.
 constexpr int64_t kNodesPerGraph = 96;
 constexpr int64_t kMaxStepsPerGraph = 64;
-// What its launch may cost beside the nodes, where both are known.
+// The largest share of a graph's time that its launch may cost, where the probe
+// has measured both.
 constexpr double kLaunchShare = 0.02;
-// Where T1 was meant to be best; past it every block reads too much of x.
+// The largest batch that the tiers fused and persistent were designed for: past
+// it every block reads too much of x.
 constexpr int64_t kMaxHiddenSplitBatch = 512;
 
-cuda::Tier KernelTier(CudaTier tier) {
-  switch (tier) {
-    case CudaTier::kT1:
-      return cuda::Tier::kT1;
-    case CudaTier::kT2:
-      return cuda::Tier::kT2;
-    case CudaTier::kT3:
-      return cuda::Tier::kT3;
-    case CudaTier::kAuto:
-    case CudaTier::kT0:
-      break;
-  }
-  CHECK(false);
-}
-
-// The device that a plan without one is for.
+// The device that a plan is for where there is none.
 CudaDevice PlannedDevice() {
   CudaDevice device;
   device.name = "a planned sm_90 device";
@@ -54,14 +41,14 @@ CudaDevice PlannedDevice() {
 class CudaLowering {
  public:
   CudaLowering(Graph& graph, const CudaRequest& request,
-               const CudaOptions& options)
-      : graph_(graph), request_(request), options_(options) {}
+               const CudaOptions& options, CudaReport& report)
+      : graph_(graph), request_(request), options_(options), report_(report) {}
 
-  absl::StatusOr<LoweredCuda> Run() {
+  absl::StatusOr<std::unique_ptr<CudaProgram>> Run() {
     RETURN_IF_ERROR(CheckRequest());
-    CudaApi& cuda = options_.cuda == nullptr ? RealCuda() : *options_.cuda;
+    ASSIGN_OR_RETURN(CudaApi* const cuda, options_.Api());
     absl::StatusOr<std::unique_ptr<CudaSession>> session =
-        CudaSession::Create(cuda);
+        CudaSession::Create(*cuda);
     if (session.ok()) {
       session_ = *std::move(session);
       device_ = session_->device;
@@ -76,33 +63,35 @@ class CudaLowering {
     };
     spec.empty = cuda::ProbeEmpty(/*waits=*/false);
     spec.lowering = Describe(spec);
-    lowered_.device = device_.ToString();
+    report_.device = device_.ToString();
     DescribeNodes(spec);
+    std::unique_ptr<CudaProgram> program;
     if (session_ == nullptr) {
       absl::StrAppend(&spec.lowering,
                       "; planned, not run: ", no_device_.message());
-      lowered_.program = CudaProgram::Planned(std::move(spec), no_device_);
+      program = CudaProgram::Planned(std::move(spec), no_device_);
     } else {
-      ASSIGN_OR_RETURN(lowered_.program,
+      ASSIGN_OR_RETURN(program,
                        CudaProgram::Create(std::move(session_), std::move(spec),
                                            options_.table_limit_bytes));
     }
-    return std::move(lowered_);
+    report_.program = program.get();
+    return program;
   }
 
  private:
   absl::Status CheckRequest() const {
-    const bool single = request_.way == CudaWay::kSingle;
     const CudaTier tier = options_.tier;
-    const bool one_node = tier == CudaTier::kT2 || tier == CudaTier::kT3;
-    if ((single && (tier == CudaTier::kT0 || tier == CudaTier::kT1)) ||
-        (one_node &&
-         (request_.way == CudaWay::kOps || request_.way == CudaWay::kGraph))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tier ", ToString(tier), ": want dispatch ",
-                       one_node ? "single" : "ops or graph"));
+    if (tier == CudaTier::kAuto || request_.way == CudaWay::kAuto) {
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    const bool one_kernel = tier == CudaTier::kPersistent;
+    if (one_kernel == (request_.way == CudaWay::kSingle)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("tier ", ToString(tier), ": want dispatch ",
+                     one_kernel ? "single" : "ops or graph"));
   }
 
   // The tiers that the request allows, best first.
@@ -110,36 +99,36 @@ class CudaLowering {
     if (options_.tier != CudaTier::kAuto) return {options_.tier};
     switch (request_.way) {
       case CudaWay::kSingle:
-        return {CudaTier::kT3, CudaTier::kT2};
+        return {CudaTier::kPersistent};
       case CudaWay::kGraph:
-        return request_.fuse ? std::vector{CudaTier::kT1, CudaTier::kT0}
-                             : std::vector{CudaTier::kT0};
+        return request_.fuse ? std::vector{CudaTier::kFused, CudaTier::kLibrary}
+                             : std::vector{CudaTier::kLibrary};
       case CudaWay::kOps:
-        return {CudaTier::kT0};
+        return {CudaTier::kLibrary};
       case CudaWay::kAuto:
         break;
     }
-    if (!request_.fuse) return {CudaTier::kT0};
-    return {CudaTier::kT3, CudaTier::kT2, CudaTier::kT1, CudaTier::kT0};
+    if (!request_.fuse) return {CudaTier::kLibrary};
+    return {CudaTier::kPersistent, CudaTier::kFused, CudaTier::kLibrary};
   }
 
   absl::StatusOr<CudaSpec> LowerTiers() {
-    absl::Status refused;
     for (const CudaTier tier : Tiers()) {
       absl::StatusOr<CudaSpec> spec =
-          tier == CudaTier::kT0 ? LowerOps() : LowerFused(tier);
+          tier == CudaTier::kLibrary ? LowerOps() : LowerFused(tier);
       if (spec.ok() || !absl::IsUnimplemented(spec.status())) {
-        lowered_.tier = tier;
+        report_.tier = tier;
         return spec;
       }
-      lowered_.notes.push_back(std::string(spec.status().message()));
-      refused = spec.status();
+      report_.notes.push_back(std::string(spec.status().message()));
     }
-    return absl::UnimplementedError(
-        absl::StrCat("device gpu: ", absl::StrJoin(lowered_.notes, "; ")));
+    return absl::UnimplementedError(absl::StrCat(
+        "device gpu: ", absl::StrJoin(report_.notes, "; "),
+        request_.way == CudaWay::kSingle ? "; --dispatch graph can run the step"
+                                         : ""));
   }
 
-  // ---- T1 to T3 -------------------------------------------------------------
+  // ---- tiers fused and persistent -------------------------------------------
 
   absl::StatusOr<CudaSpec> LowerFused(CudaTier tier) {
     const auto refuse = [&](absl::string_view why) {
@@ -150,32 +139,33 @@ class CudaLowering {
     if (!match.ok()) return refuse(match.status().message());
     if (options_.math == MathMode::kTf32) return refuse("no math tf32");
     if (options_.math == MathMode::kBf16) {
-      match->shape.first_layer = cuda::FirstLayer::kBf16;
+      match->shape.first_layer = CudaFirstLayer::kBf16;
     } else if (options_.first_layer == CudaFirstLayer::kSplit) {
-      match->shape.first_layer = cuda::FirstLayer::kSplit3;
+      match->shape.first_layer = CudaFirstLayer::kSplit;
     }
     if (options_.tier == CudaTier::kAuto &&
         match->shape.batch > kMaxHiddenSplitBatch) {
       return refuse(absl::StrCat("batch ", match->shape.batch,
-                                 ", chosen up to ", kMaxHiddenSplitBatch));
+                                 ", auto uses the tier up to ",
+                                 kMaxHiddenSplitBatch));
     }
     ASSIGN_OR_RETURN(const cuda::HiddenSplitPlan plan, Plan(tier, *match));
     if (!plan.refusal.empty()) return refuse(plan.refusal);
     const bool each = request_.way == CudaWay::kOps;
-    const int64_t nodes = tier == CudaTier::kT1 ? 3 : 1;
-    return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(nodes));
+    constexpr int64_t kNodesPerStep =
+        3;  // of tier fused: forward, loss, backward
+    return LowerHiddenSplit(*match, plan, each, StepsPerLaunch(kNodesPerStep));
   }
 
-  // For clusters of 16 blocks, or 8 where the device cannot place them.
+  // Plans for clusters of up to 16 blocks, or 8 where the device cannot place
+  // more.
   absl::StatusOr<cuda::HiddenSplitPlan> Plan(CudaTier tier,
                                              const HiddenSplitMatch& match) {
     cuda::DeviceLimits limits;
-    limits.multiprocessors = device_.multiprocessors;
     limits.shared_bytes = device_.max_shared_bytes;
     if (device_.compute_major < 9) limits.max_cluster = 1;
-    cuda::HiddenSplitPlan plan =
-        PlanHiddenSplit(KernelTier(tier), match.shape, limits);
-    if (tier != CudaTier::kT3 || session_ == nullptr) return plan;
+    cuda::HiddenSplitPlan plan = PlanHiddenSplit(tier, match.shape, limits);
+    if (tier != CudaTier::kPersistent || session_ == nullptr) return plan;
     for (const int smaller : {8, 1}) {
       if (!plan.refusal.empty()) return plan;
       if (plan.blocks <= smaller) continue;
@@ -185,15 +175,16 @@ class CudaLowering {
       ASSIGN_OR_RETURN(const int clusters,
                        session_->cuda.MaxActiveClusters(launch));
       if (clusters > 0) return plan;
-      lowered_.notes.push_back(absl::StrCat(
-          "tier t3: the device cannot place a cluster of ", plan.blocks));
+      report_.notes.push_back(
+          absl::StrCat("tier persistent: the device cannot place a cluster of ",
+                       plan.blocks));
       limits.max_cluster = smaller;
-      plan = PlanHiddenSplit(KernelTier(tier), match.shape, limits);
+      plan = PlanHiddenSplit(tier, match.shape, limits);
     }
     return plan;
   }
 
-  // ---- T0, and without fusion -----------------------------------------------
+  // ---- tier library, and every graph without fusion -------------------------
 
   absl::StatusOr<CudaSpec> LowerOps() {
     CudaMatMulChoice matmuls;
@@ -217,8 +208,8 @@ class CudaLowering {
       ASSIGN_OR_RETURN(library_, session_->cuda.MatMulLibrary());
     }
     ASSIGN_OR_RETURN(CudaOps ops, LowerCudaOps(graph_, matmuls));
-    lowered_.notes.insert(lowered_.notes.end(), ops.notes.begin(),
-                          ops.notes.end());
+    report_.notes.insert(report_.notes.end(), ops.notes.begin(),
+                         ops.notes.end());
     library_matmuls_ = ops.library;
     CudaSpec spec;
     spec.slots = std::move(ops.slots);
@@ -256,19 +247,20 @@ class CudaLowering {
     return std::clamp<int64_t>(steps, 1, kMaxStepsPerGraph);
   }
 
-  // Of a training run, where all is bound; here nothing is yet.
+  // Describes the nodes of a training run, in which all is bound, by a planned
+  // program: nothing is bound yet.
   void DescribeNodes(const CudaSpec& spec) {
     const std::vector<CudaNode> nodes =
         CudaProgram::Planned(spec, absl::OkStatus())->Nodes();
-    lowered_.nodes = CudaNodesText(nodes);
-    lowered_.nodes_dot = CudaNodesDot(nodes);
-    lowered_.occupancy =
+    report_.nodes = CudaNodesText(nodes);
+    report_.nodes_dot = CudaNodesDot(nodes);
+    report_.occupancy =
         OccupancyOf(nodes, spec.launch != CudaLaunch::kEach, device_);
   }
 
   std::string Describe(const CudaSpec& spec) const {
     const int64_t ops = std::ssize(spec.steps);
-    std::string text = absl::StrCat("cuda ", ToString(lowered_.tier), ", math ",
+    std::string text = absl::StrCat("cuda ", ToString(report_.tier), ", math ",
                                     ToString(options_.math), ": ");
     switch (spec.launch) {
       case CudaLaunch::kEach:
@@ -283,7 +275,7 @@ class CudaLowering {
         absl::StrAppend(&text, "one persistent kernel for many steps");
         break;
     }
-    if (lowered_.tier != CudaTier::kT0) {
+    if (report_.tier != CudaTier::kLibrary) {
       absl::StrAppend(&text, ", first layer ",
                       options_.math == MathMode::kBf16 ? "bf16"
                       : options_.first_layer == CudaFirstLayer::kSplit
@@ -294,8 +286,9 @@ class CudaLowering {
                       library_.empty() ? "cublasLt" : library_);
     }
     if (const int64_t models = ModelsOf(graph_); models > 0) {
-      absl::StrAppend(&text, "; ", models, " models",
-                      lowered_.tier == CudaTier::kT3 ? ", a cluster each" : "");
+      absl::StrAppend(
+          &text, "; ", models, " models",
+          report_.tier == CudaTier::kPersistent ? ", a cluster each" : "");
     }
     return absl::StrCat(text, "; ", device_.ToString());
   }
@@ -308,15 +301,15 @@ class CudaLowering {
   CudaDevice device_;
   std::string library_;
   int library_matmuls_ = 0;
-  LoweredCuda lowered_;
+  CudaReport& report_;
 };
 
 }  // namespace
 
-absl::StatusOr<LoweredCuda> LowerToCuda(Graph& graph,
-                                        const CudaRequest& request,
-                                        const CudaOptions& options) {
-  return CudaLowering(graph, request, options).Run();
+absl::StatusOr<std::unique_ptr<CudaProgram>> LowerToCuda(
+    Graph& graph, const CudaRequest& request, const CudaOptions& options,
+    CudaReport& report) {
+  return CudaLowering(graph, request, options, report).Run();
 }
 
 }  // namespace onestep

@@ -28,7 +28,7 @@ struct InterleavedMatMulArgs {
   int64_t m, n, k, models;
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
-  Act act = Act::kNone;  // REQUIRES: kNone with accumulate
+  Activation act = Activation::kNone;  // REQUIRES: kNone with accumulate
 };
 
 // Computes rows [row_begin, row_end) of c; every split is bit-identical.
@@ -79,41 +79,25 @@ void PutModel(const float* y, int64_t models, int64_t k, float* x, int64_t n);
 // y[i] = alpha * x[i % models] for i < models + kRepeatPad.
 inline constexpr int64_t kRepeatPad = 16;
 void RepeatModels(float alpha, const float* x, int64_t models, float* y);
-// RepeatModels for a factor that is the same for all models.
-void RepeatValue(float value, int64_t models, float* y);
 
 // The range [begin, end) of the n * models interleaved values that a call
-// updates. The factors of the kernels below are repeated arrays. A result may
-// alias its old value.
+// updates. A result may alias its old value.
 struct InterleavedRange {
   int64_t models, begin, end;
 };
 void InterleavedScale(const float* alpha, const float* x, float* y,
                       const InterleavedRange& range);
-void InterleavedSgd(const float* w, const float* dw, const float* lr,
-                    const float* weight_decay, float* w_out,
-                    const InterleavedRange& range);
 
-struct InterleavedMomentumArgs {
-  const float *lr, *momentum, *weight_decay;
-  bool nesterov;
-};
-void InterleavedMomentum(const float* w, const float* dw, const float* v,
-                         const InterleavedMomentumArgs& args, float* w_out,
-                         float* v_out, const InterleavedRange& range);
-
-// The repeated factors of an Adam step. PrepareAdam computes them from
-// lr[models] and weight_decay[models], which are not repeated, and from the
-// options that all models share.
-struct InterleavedAdamArgs {
-  float *rate, *l2, *shrink;
-};
-void PrepareAdam(const float* lr, const float* weight_decay, int64_t models,
-                 const Adam& options, const InterleavedAdamArgs& args);
-void InterleavedAdam(const float* w, const float* dw, const float* m,
-                     const float* v, const Adam& options,
-                     const InterleavedAdamArgs& args, float* w_out,
-                     float* m_out, float* v_out, const InterleavedRange& range);
+// The factors of a step of the rule: PrepareCoefficients fills
+// CoefficientFloats floats with its coefficients, each one a repeated array.
+// `hypers` points to arrays of one value per model.
+int64_t CoefficientFloats(UpdateRule rule, int64_t models);
+void PrepareCoefficients(UpdateRule rule, const UpdateHypers& hypers,
+                         int64_t models, float* coefficients);
+// The update with these coefficients; `flag` is the rule's bool attribute.
+void InterleavedUpdate(UpdateRule rule, const UpdateArrays& arrays,
+                       const float* coefficients, bool flag,
+                       const InterleavedRange& range);
 
 }  // namespace onestep::cpu
 

@@ -213,11 +213,11 @@ void InterleavedMatMul(const InterleavedMatMulArgs& args, int64_t begin,
     panel.b = args.b + p * panel.b_row;
     panel.bias = done ? args.bias : nullptr;
     panel.add = args.accumulate || p > 0;
-    panel.relu = done && args.act == Act::kRelu;
+    panel.relu = done && args.act == Activation::kRelu;
     Block(args, args.a + begin * panel.a_row + p * panel.a_col, panel, c,
           end - begin);
   }
-  if (args.act == Act::kNone || args.act == Act::kRelu) return;
+  if (args.act == Activation::kNone || args.act == Activation::kRelu) return;
   // The other activations need too many registers to be part of a tile.
   ActivationForward(args.act, c, c, (end - begin) * panel.c_row);
 }

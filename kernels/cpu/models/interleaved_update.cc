@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/cpu/models/interleaved.h"
 #include "kernels/cpu/targets.h"
@@ -38,51 +37,48 @@ void InterleavedScale(const float* alpha, const float* x, float* y,
   });
 }
 
-void InterleavedSgd(const float* w, const float* dw, const float* lr,
-                    const float* weight_decay, float* w_out,
-                    const InterleavedRange& range) {
-  ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
-    lanes.Store(SgdOf(lanes.Load(w + i), lanes.Load(dw + i), Repeated(lr, k),
-                      Repeated(weight_decay, k)),
-                w_out + i);
+int64_t CoefficientFloats(UpdateRule rule, int64_t models) {
+  int64_t count = 0;
+  WithRule(rule, [&](auto rule_struct) HWY_ATTR {
+    count = decltype(rule_struct)::kCoefficients;
+  });
+  return count * (models + kRepeatPad);
+}
+
+void PrepareCoefficients(UpdateRule rule, const UpdateHypers& hypers,
+                         int64_t models, float* coefficients) {
+  const int64_t stride = models + kRepeatPad;
+  WithRule(rule, [&](auto rule_struct) HWY_ATTR {
+    using Rule = decltype(rule_struct);
+    const Coefficients<Rule> prepared(hypers);
+    for (int64_t k = 0; k < models; ++k) {
+      float c[Rule::kCoefficients];
+      prepared.Of(k, c);
+      for (int j = 0; j < Rule::kCoefficients; ++j) {
+        coefficients[j * stride + k] = c[j];
+      }
+    }
   });
 }
 
-void InterleavedMomentum(const float* w, const float* dw, const float* v,
-                         const InterleavedMomentumArgs& args, float* w_out,
-                         float* v_out, const InterleavedRange& range) {
-  ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
-    V vi = lanes.Load(v + i);
-    const V wi = MomentumOf(lanes.Load(w + i), lanes.Load(dw + i), vi,
-                            Repeated(args.lr, k), Repeated(args.momentum, k),
-                            Repeated(args.weight_decay, k), args.nesterov);
-    lanes.Store(wi, w_out + i);
-    lanes.Store(vi, v_out + i);
-  });
-}
-
-void InterleavedAdam(const float* w, const float* dw, const float* m,
-                     const float* v, const Adam& options,
-                     const InterleavedAdamArgs& args, float* w_out,
-                     float* m_out, float* v_out,
-                     const InterleavedRange& range) {
-  const auto set = [](double x)
-                       HWY_ATTR { return hn::Set(D(), static_cast<float>(x)); };
-  const double beta1 = options.beta1, beta2 = options.beta2;
-  const AdamBetas betas = {set(beta1),
-                           set(1 - beta1),
-                           set(beta2),
-                           set(1 - beta2),
-                           set(1 / (1 - std::pow(beta2, double{options.step}))),
-                           hn::Set(D(), options.epsilon)};
-  ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
-    V mi = lanes.Load(m + i), vi = lanes.Load(v + i);
-    const V wi = AdamOf(lanes.Load(w + i), lanes.Load(dw + i), mi, vi, betas,
-                        Repeated(args.rate, k), Repeated(args.l2, k),
-                        Repeated(args.shrink, k));
-    lanes.Store(wi, w_out + i);
-    lanes.Store(mi, m_out + i);
-    lanes.Store(vi, v_out + i);
+void InterleavedUpdate(UpdateRule rule, const UpdateArrays& arrays,
+                       const float* coefficients, bool flag,
+                       const InterleavedRange& range) {
+  WithRule(rule, [&](auto rule_struct) HWY_ATTR {
+    using Rule = decltype(rule_struct);
+    const int64_t stride = range.models + kRepeatPad;
+    V c[Rule::kCoefficients];
+    for (int j = 0; j < Rule::kShared; ++j) {
+      c[j] = hn::Set(D(), coefficients[j * stride]);
+    }
+    ForRange(range, [=](int64_t i, int64_t k, auto lanes) HWY_ATTR {
+      V own[Rule::kCoefficients];
+      for (int j = 0; j < Rule::kCoefficients; ++j) {
+        own[j] =
+            j < Rule::kShared ? c[j] : Repeated(coefficients + j * stride, k);
+      }
+      UpdateVector<Rule>(arrays, i, own, flag, lanes);
+    });
   });
 }
 
@@ -93,57 +89,47 @@ HWY_AFTER_NAMESPACE();
 namespace onestep::cpu {
 
 HWY_EXPORT(InterleavedScale);
-HWY_EXPORT(InterleavedSgd);
-HWY_EXPORT(InterleavedMomentum);
-HWY_EXPORT(InterleavedAdam);
+HWY_EXPORT(CoefficientFloats);
+HWY_EXPORT(PrepareCoefficients);
+HWY_EXPORT(InterleavedUpdate);
 
 void InterleavedScale(const float* alpha, const float* x, float* y,
                       const InterleavedRange& range) {
   HWY_DYNAMIC_DISPATCH(InterleavedScale)(alpha, x, y, range);
 }
 
-void InterleavedSgd(const float* w, const float* dw, const float* lr,
-                    const float* weight_decay, float* w_out,
-                    const InterleavedRange& range) {
-  HWY_DYNAMIC_DISPATCH(InterleavedSgd)(w, dw, lr, weight_decay, w_out, range);
+namespace {
+
+// What follows the values of the models.
+void FillPad(int64_t models, float* y) {
+  for (int64_t i = models; i < models + kRepeatPad; ++i) y[i] = y[i - models];
 }
 
-void InterleavedMomentum(const float* w, const float* dw, const float* v,
-                         const InterleavedMomentumArgs& args, float* w_out,
-                         float* v_out, const InterleavedRange& range) {
-  HWY_DYNAMIC_DISPATCH(InterleavedMomentum)
-  (w, dw, v, args, w_out, v_out, range);
+}  // namespace
+
+int64_t CoefficientFloats(UpdateRule rule, int64_t models) {
+  return HWY_DYNAMIC_DISPATCH(CoefficientFloats)(rule, models);
 }
 
-void InterleavedAdam(const float* w, const float* dw, const float* m,
-                     const float* v, const Adam& options,
-                     const InterleavedAdamArgs& args, float* w_out,
-                     float* m_out, float* v_out,
-                     const InterleavedRange& range) {
-  HWY_DYNAMIC_DISPATCH(InterleavedAdam)
-  (w, dw, m, v, options, args, w_out, m_out, v_out, range);
+void PrepareCoefficients(UpdateRule rule, const UpdateHypers& hypers,
+                         int64_t models, float* coefficients) {
+  HWY_DYNAMIC_DISPATCH(PrepareCoefficients)(rule, hypers, models, coefficients);
+  float* const end = coefficients + CoefficientFloats(rule, models);
+  for (float* y = coefficients; y < end; y += models + kRepeatPad) {
+    FillPad(models, y);
+  }
+}
+
+void InterleavedUpdate(UpdateRule rule, const UpdateArrays& arrays,
+                       const float* coefficients, bool flag,
+                       const InterleavedRange& range) {
+  HWY_DYNAMIC_DISPATCH(InterleavedUpdate)
+  (rule, arrays, coefficients, flag, range);
 }
 
 void RepeatModels(float alpha, const float* x, int64_t models, float* y) {
   for (int64_t i = 0; i < models; ++i) y[i] = alpha * x[i];
-  for (int64_t i = models; i < models + kRepeatPad; ++i) y[i] = y[i - models];
-}
-
-void RepeatValue(float value, int64_t models, float* y) {
-  std::fill_n(y, models + kRepeatPad, value);
-}
-
-void PrepareAdam(const float* lr, const float* weight_decay, int64_t models,
-                 const Adam& options, const InterleavedAdamArgs& args) {
-  const double step = options.step, beta1 = options.beta1;
-  const double correction = 1 - std::pow(beta1, step);
-  for (int64_t i = 0; i < models + kRepeatPad; ++i) {
-    const int64_t k = i % models;
-    const double decay = weight_decay[k];
-    args.rate[i] = static_cast<float>(lr[k] / correction);
-    args.l2[i] = options.decoupled ? 0 : weight_decay[k];
-    args.shrink[i] = static_cast<float>(options.decoupled ? lr[k] * decay : 0);
-  }
+  FillPad(models, y);
 }
 
 void InterleavedBroadcast(const float* x, float* y, int64_t n, int64_t models) {

@@ -1,71 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole train step of a network with one hidden layer, its hidden units
-// split over blocks: block g of G owns columns [g h, (g+1) h) of w1 and the
-// same rows of w2. Then a step has one exchange between blocks, of the partial
-// logits [batch, classes], and all else is a block's own:
+// split over blocks: block g of G has columns [g h, (g+1) h) of w1 and the same
+// rows of w2. The blocks then exchange only the partial logits [batch,
+// classes], once a step:
 //
 //   x  = alpha * images[indices]             u8 -> f32 [batch, features]
-//   h  = act(x w1 + b1)                      own columns
+//   h  = act(x w1 + b1)                      the block's columns
 //   p  = h w2                                partial logits -> exchange
 //   z  = sum of p over blocks, in order, + b2
 //   loss, correct; d = -lr/batch (softmax(z) - onehot(labels[indices]))
-//   e  = (d w2^T) act'(h)                    own columns, old w2
+//   e  = (d w2^T) act'(h)                    the block's columns, old w2
 //   w2 += h^T d   b2 += sum d   w1 += x^T e   b1 += sum e
 //
-// Three forms of it, the tiers: T1, three kernels a step (forward; loss;
-// backward); T2, one kernel a step, which finishes step t-1 and begins step t;
-// T3, one cluster of blocks that keeps the weights in shared memory and runs
-// many steps in one launch, the partial logits pushed from block to block.
-// Sums are in a fixed order: a run repeats bit by bit. A launch may train many
-// models on the same rows: each has blocks of its own, in T3 a cluster, and the
-// bits that it has alone.
+// Two tiers run it. Tier fused launches three kernels a step: forward, loss,
+// backward. Tier persistent launches one cluster of blocks that keeps the
+// weights in shared memory and runs many steps; each block pushes its partial
+// logits into the shared memory of all others. Sums are taken in a fixed order,
+// so that a run repeats bit by bit. One launch may train many models on the
+// same rows: each has blocks of its own (in tier persistent a cluster of its
+// own) and the bits that it has when it is trained alone.
 #ifndef ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_H_
 #define ONESTEP_KERNELS_CUDA_HIDDEN_SPLIT_HIDDEN_SPLIT_H_
 
 #include <cstdint>
 #include <string>
 
+#include "kernels/cuda/hidden_split/tier.h"
 #include "kernels/kernels.h"
 #include "kernels/launch.h"
 
 namespace onestep::cuda {
 
-enum class Tier : uint8_t { kT1, kT2, kT3 };
-
-// How x w1 and x^T e are multiplied. Bytes are exact in bf16, so that with the
-// other factor as the sum of three bf16 numbers (24 bits) tensor cores give
-// the products of fp32; with one part it is what --math bf16 means.
-enum class FirstLayer : uint8_t { kFma, kSplit3, kBf16 };
-
 struct HiddenSplitShape {
   int64_t batch = 0, features = 0, hidden = 0, classes = 0;
-  Act act = Act::kRelu;  // none, relu, tanh or sigmoid
+  Activation act = Activation::kRelu;  // its gradient reads its result
   float alpha = 1;
-  FirstLayer first_layer = FirstLayer::kFma;
-  int64_t models = 1;  // all else is of one
+  CudaFirstLayer first_layer = CudaFirstLayer::kFma;
+  int64_t models = 1;  // the sizes above are those of one model
 };
 
-// Of the device, or of the one planned for.
+// What the device allows. The defaults are an H100's.
 struct DeviceLimits {
-  int multiprocessors = 132;
   int shared_bytes = 232448;  // of a block, with opt-in
-  int max_cluster = 16;       // 8 when 16 cannot be placed, 1: no clusters
+  int max_cluster = 16;       // 8 where 16 cannot be placed; 1: no clusters
 };
 
 struct HiddenSplitPlan {
-  Tier tier = Tier::kT1;
+  CudaTier tier = CudaTier::kFused;
   HiddenSplitShape shape;
   std::string refusal;  // why the tier cannot take the shape; "": it can
-  int blocks = 0;       // G, for T3 a power of two: some may have no columns
-  int64_t workspace_bytes = 0;  // device memory that the steps share, in all
+  // G. In tier persistent a power of two: some blocks may have no columns.
+  int blocks = 0;
+  int64_t workspace_bytes = 0;  // device memory, for all models together
 };
-HiddenSplitPlan PlanHiddenSplit(Tier tier, const HiddenSplitShape& shape,
+// REQUIRES: the tier is kFused or kPersistent, shape.first_layer is not kAuto.
+HiddenSplitPlan PlanHiddenSplit(CudaTier tier, const HiddenSplitShape& shape,
                                 const DeviceLimits& limits);
 
-// Device addresses. What advances with the step s of the run (control->step
-// plus a launch's offset) is at base + s * stride elements; stride 0: it stays.
-// Of lr, loss, correct and the weights those of the models lie one after the
-// other.
+// Device addresses. A value that advances with the step s of the run
+// (control->step plus a launch's offset) is at base + s * stride elements; with
+// stride 0 it stays. The models' values of lr, loss, correct and the weights
+// lie one after the other.
 struct HiddenSplitBuffers {
   const uint8_t* images;   // [N, features]
   const int32_t* labels;   // [N]
@@ -74,17 +69,17 @@ struct HiddenSplitBuffers {
   const float* lr;  // []
   int64_t lr_stride;
   float *w1, *b1, *w2, *b2;  // [features,hidden] [hidden] [hidden,classes] ..
-  float* loss;               // []; null: not wanted
+  float* loss;               // []; null: not written
   int64_t loss_stride;
-  float* correct;  // []; null: not wanted
+  float* correct;  // []; null: not written
   int64_t correct_stride;
-  StepControl* control;  // read only here
-  void* workspace;       // zeroed once
+  StepControl* control;  // only read
+  void* workspace;       // zeroed once, before the first launch
 };
 
-// T1: the three kernels of step control->step + offset, to run in this order.
-// Which of the buffers each reads and writes stands with its kernel: the
-// results and all weights are the backward kernel's.
+// Tier fused: the three kernels of step control->step + offset, to run in this
+// order. fused.cuh says which buffers each kernel reads and writes: the
+// backward kernel alone writes results and weights.
 Launch HiddenSplitForward(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                           int64_t offset);
 Launch HiddenSplitLoss(const HiddenSplitPlan&, const HiddenSplitBuffers&,
@@ -92,25 +87,18 @@ Launch HiddenSplitLoss(const HiddenSplitPlan&, const HiddenSplitBuffers&,
 Launch HiddenSplitBackward(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                            int64_t offset);
 
-// T2: finishes step offset - 1 unless `first`, begins step offset unless
-// `last`. N steps are N + 1 launches, one after the other: between them b2 is
-// in the workspace only. Images, indices, labels and control are read before
-// the launch's prerequisites are done, unless it is the first: in a chain no
-// launch may write them.
-Launch HiddenSplitPipelined(const HiddenSplitPlan&, const HiddenSplitBuffers&,
-                            int64_t offset, bool first, bool last);
-
-// T3: `steps` steps from step `first` of the run on, which control does not
-// change.
+// Tier persistent: `steps` steps, from step `first` of the run on. The launch
+// leaves control as it is.
 struct PersistentSignals {
-  // Pinned; null: nothing does. Not 0 ends the run after the step in hand, for
-  // all blocks of a model the same one, and the first at the earliest: it is
-  // looked at before that and after every 8th. Models do not end together.
+  // Pinned; null: the host cannot stop the launch. Nonzero stops all blocks of
+  // a model after the same step. The kernel polls it before the first step and
+  // after every 8th, so that at least one step runs. Models stop independently.
   const uint32_t* stop;
-  // Pinned; null: not wanted. Steps done of this launch, after every 8th and at
-  // the end.
+  // Pinned; null: not written. The number of steps this launch has completed,
+  // written after every 8th and at the end.
   uint32_t* progress;
-  uint64_t timeout_ns;  // of one wait; past it the kernel traps
+  // Of one wait for another block or a copy; the kernel traps when it is over.
+  uint64_t timeout_ns;
 };
 Launch HiddenSplitPersistent(const HiddenSplitPlan&, const HiddenSplitBuffers&,
                              int64_t first, int64_t steps,

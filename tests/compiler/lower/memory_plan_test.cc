@@ -174,7 +174,7 @@ TEST(MemoryPlanTest, NoTwoLiveValuesOverlapInRandomGraphs) {
     for (int i = 0; i < 30; ++i) {
       switch (rng() % 3) {
         case 0:
-          values.push_back(g.Add(OpKind::kRelu, {pick()}));
+          values.push_back(AddActivation(g, Activation::kRelu, pick()));
           break;
         case 1:
           values.push_back(g.Add(OpKind::kAdd, {pick(), pick()}));

@@ -174,9 +174,11 @@ class Soup {
       case 9:
         return Op(OpKind::kBroadcastRows, {Vector()}, RowsAttrs{n_});
       case 10:
-        return Op(OpKind::kRelu, {Pick(t)});
+        return Op(OpKind::kActivation, {Pick(t)},
+                  ActivationAttrs{Activation::kRelu});
       case 11:
-        return Op(OpKind::kReluGrad, {Pick(t), Pick(t)});
+        return Op(OpKind::kActivationGrad, {Pick(t), Pick(t)},
+                  ActivationGradAttrs{Activation::kRelu});
       case 12:
         return AddFusedGrad();
       case 13:

@@ -86,7 +86,7 @@ constexpr char kLeaves[] = R"(graph {
 constexpr char kSkipGram[] =
     "%0:3 = sgns_window(%in, %out, %c, %mask, %n, %w, %lr) {positives=1}";
 constexpr char kHs[] =
-    "%0:3 = hs_window(%in, %out, %c, %mask, %n, %w, %y, %lr)";
+    "%0:3 = sgns_window(%in, %out, %c, %mask, %n, %w, %y, %lr)";
 constexpr char kCbow[] =
     "%0:3 = cbow_window(%in, %out, %c, %mean, %spread, %n, %w, %lr) "
     "{positives=1}";

@@ -103,7 +103,7 @@ TEST(FuseSparseWindowTest, MakesAStepOfSkipGramOneOp) {
 
 TEST(FuseSparseWindowTest, LabelsMakeItHierarchicalSoftmax) {
   ExpectFused(With(kSkipGram, "%w) {positives=1}", "%w, %y)"),
-              "hs_window(%in, %out, %c, %mask, %n, %w, %y, %lr)");
+              "sgns_window(%in, %out, %c, %mask, %n, %w, %y, %lr)");
 }
 
 TEST(FuseSparseWindowTest, AMeanMakesItCbow) {

@@ -82,7 +82,7 @@ class MlpBuilder {
       x = graph_.Add(OpKind::kAddBias, {x, b});
       if (i == 0) MaybeExtra(ExtraUse::kPreActivation, x);
       if (i + 1 < layers() && spec_.activation != Activation::kNone) {
-        x = graph_.Add(ActivationOp(spec_.activation), {x});
+        x = AddActivation(graph_, spec_.activation, x);
         if (i == 0) MaybeExtra(ExtraUse::kHidden, x);
       }
       if (spec_.residual && in.type() == x.type()) {

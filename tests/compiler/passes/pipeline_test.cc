@@ -101,7 +101,7 @@ TEST(PipelineTest, AccountsForEveryTextbookOpInTheFusedNodes) {
   const auto count = [](const Graph& graph) {
     std::map<std::string, int> ops;
     for (const auto& node : graph.nodes()) {
-      if (node->fused_from.empty()) ++ops[node->def().name];
+      if (node->fused_from.empty()) ++ops[node->op()];
       for (const std::string& op : node->fused_from) ++ops[op];
     }
     return ops;
@@ -122,10 +122,10 @@ TEST(PipelineTest, NumbersTheTextbookNodesThatAFusedNodeCameFrom) {
     std::vector<std::string> names;
     for (const int origin : node->origins) {
       ++seen[origin];
-      names.push_back(textbook.nodes()[origin]->def().name);
+      names.push_back(textbook.nodes()[origin]->op());
     }
     if (node->fused_from.empty()) {
-      EXPECT_THAT(names, ElementsAre(node->def().name));
+      EXPECT_THAT(names, ElementsAre(node->op()));
       continue;
     }
     std::vector<std::string> from = node->fused_from;

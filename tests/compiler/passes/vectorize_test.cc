@@ -176,10 +176,10 @@ TEST(VectorizeTest, FusionFindsInTheGraphOfManyModelsWhatItFindsInThatOfOne) {
     ASSERT_OK(RunPipeline(one, {}));
     ASSERT_OK(RunPipeline(many, {.vectorize = {.models = 3}}));
     std::vector<std::string> want, got;
-    for (const auto& node : one.nodes()) want.push_back(node->def().name);
+    for (const auto& node : one.nodes()) want.push_back(node->op());
     for (const auto& node : many.nodes()) {
       if (node->kind != OpKind::kBroadcastModels) {
-        got.push_back(node->def().name);
+        got.push_back(node->op());
       }
     }
     ASSERT_EQ(got, want) << PrintGraph(one) << PrintGraph(many);

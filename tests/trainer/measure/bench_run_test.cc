@@ -102,7 +102,7 @@ TEST(BenchRunTest, TextSaysWhereThereIsNoDifference) {
   const std::string equal = ToText(MadeConfig(), MadeRun(10, 10));
   EXPECT_THAT(equal, HasSubstr(" no measurable difference "));
   EXPECT_THAT(equal, Not(HasSubstr("no verdict")));
-  EXPECT_THAT(equal, HasSubstr("single               2.00          0.500"));
+  EXPECT_THAT(equal, HasSubstr("single                  2.00          0.500"));
   const std::string slower = ToText(MadeConfig(), MadeRun(10, 15));
   EXPECT_THAT(slower, HasSubstr(" 1.500 (1.500 to 1.500) "));
 }

@@ -91,7 +91,9 @@ class FindKeptProbeTest : public ::testing::Test {
 
   // As the probe's of this machine's GPU or, without one, of some.
   void Keep(const std::string& probe) {
-    const auto device = RealCuda().Device();
+    const auto cuda = FindCuda();
+    const auto device = cuda.ok() ? (*cuda)->Device()
+                                  : absl::StatusOr<CudaDevice>(cuda.status());
     std::ofstream(folder_.path() + "/probe.json") << Json{
         {device.ok() ? device->ToString() : "NVIDIA X", Json::parse(probe)}};
   }

@@ -23,7 +23,6 @@ class StepsOnly : public Executable {
   absl::Status RunTraced(int64_t, StepTrace&) override {
     return absl::OkStatus();
   }
-  absl::Status RunStep(int) override { return absl::OkStatus(); }
   const std::vector<StepInfo>& steps() const override { return steps_; }
   int workers() const override { return workers_; }
   std::string lowering() const override { return ""; }
