@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiler says of the GPU kernels: written to a table when they are
-// compiled (cmake/cuda.cmake). Empty where they are not, or not by nvcc.
+// The resources of each GPU kernel as the compiler reports them. The table is
+// generated when nvcc compiles the kernels (cmake/cuda.cmake); it is empty in
+// every other build.
 #ifndef ONESTEP_KERNELS_KERNEL_RESOURCES_H_
 #define ONESTEP_KERNELS_KERNEL_RESOURCES_H_
 
@@ -9,20 +10,20 @@
 namespace onestep {
 
 struct KernelResources {
-  const char* name;    // "Scale<4>", no blanks; enumerators as numbers
-  const char* symbol;  // in PTX, mangled
-  int arch;            // 90
-  int registers;       // of a thread
-  int spill_bytes;     // of a thread, stored and loaded
-  int shared_bytes;    // of a block, static
-  int stack_bytes;     // of a thread
+  const char* name;    // "Scale<4>": no blanks, enumerators as numbers
+  const char* symbol;  // mangled name in PTX
+  int arch;            // compute capability: 90
+  int registers;       // per thread
+  int spill_bytes;     // per thread, stores plus loads
+  int shared_bytes;    // static shared memory per block
+  int stack_bytes;     // per thread
 };
 
-// A row per kernel and architecture, in order of both.
+// One row per kernel and architecture, sorted by name, then by architecture.
 std::span<const KernelResources> AllKernelResources();
 
-// Those of a kernel by Launch::name, on the newest architecture there is; null:
-// it is not in the table.
+// The row of the kernel whose Launch::name is `name`, for the newest
+// architecture in the table; nullptr when the table has no such kernel.
 const KernelResources* FindKernelResources(const char* name);
 
 }  // namespace onestep

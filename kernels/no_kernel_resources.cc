@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked where nvcc compiled no kernels.
+// The empty table of builds in which nvcc compiles no kernels.
 #include "kernels/kernel_resources.h"
 
 namespace onestep {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "trainer/console.h"
 #include "trainer/json_text.h"
 #include "trainer/output_dir.h"
@@ -35,6 +36,17 @@ fs::path Folder() {
   return folder;
 }
 
+// Keys have the machine's description in them, in which earlier versions wrote
+// Highway's name for AVX-512.
+Json WithCurrentIsaNames(Json json) {
+  Json renamed = Json::object();
+  for (auto& [key, value] : json.items()) {
+    renamed[absl::StrReplaceAll(
+        key, {{R"("isa":"avx3")", R"("isa":"AVX-512")"}})] = std::move(value);
+  }
+  return renamed;
+}
+
 // nullopt: there is something else than an object.
 std::optional<Json> Read(const fs::path& file) {
   std::error_code error;
@@ -42,7 +54,8 @@ std::optional<Json> Read(const fs::path& file) {
   if (!fs::is_regular_file(file, error)) return std::nullopt;
   std::ifstream in(file);
   Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
+  if (!json.is_object()) return std::nullopt;
+  return WithCurrentIsaNames(std::move(json));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ bool OnednnIsFaster(const Node& node) {
   // A primitive's own dispatch takes 0.3 us.
   if (CostOf(node).flops < 4e5) return false;
   // With AVX2 ours is 5 to 12 % behind, with AVX-512 up to 25 % ahead...
-  if (absl::string_view(CpuIsa()) != "avx3") return true;
+  if (!HasAvx512()) return true;
   // ... while b and c, which it does not pack, stay near the second-level
   // cache, and there is little to transpose.
   const int64_t b_bytes = node.operands[1].type().bytes();

@@ -78,9 +78,7 @@ int64_t ExchangeBytes(const Node& exchange) {
 // Whether the library's kernels are the faster ones for a result that is `n`
 // wide. Measured on Zen 5: with AVX-512 ours are by 2 to 4 %, unless c is
 // narrower than a vector (10 columns: 5 %).
-bool MicroGemmIsFaster(int64_t n) {
-  return absl::string_view(CpuIsa()) != "avx3" || n < 16;
-}
+bool MicroGemmIsFaster(int64_t n) { return !HasAvx512() || n < 16; }
 
 // Builds the chain of one worker.
 class WorkerLowering {

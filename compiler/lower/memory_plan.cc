@@ -20,8 +20,8 @@ class Planner {
   }
 
   MemoryPlan Run() {
-    NewSlot("", 0, 0);  // the scratch
-    // Leaves first: an update may stand before its param.
+    NewSlot("", 0, 0);  // Chain::kScratch
+    // Leaves first, because an update may come before its param.
     for (const bool leaves : {true, false}) {
       for (int i = 0; i < end_; ++i) {
         if (Node(i)->def().Has(kLeaf) == leaves) PlaceResults(i);
@@ -59,7 +59,8 @@ class Planner {
     }
   }
 
-  // The slot for `value`, made by the node at position i.
+  // The slot of `value`, a result of the node at position i. Sets `in_place`
+  // when the slot is that of an operand.
   int Place(Value value, int i, bool& in_place) {
     const onestep::Node* const node = value.node;
     if (node->def().Has(kLeaf)) {
@@ -83,7 +84,7 @@ class Planner {
   }
 
   int NewArenaSlot(std::string name, Value value, int i) {
-    // Constants are written once, before the first node.
+    // Constants are written once, before the first node runs.
     const bool constant = value.node->kind == OpKind::kConstant;
     const int slot =
         NewSlot(std::move(name), value.type().bytes(), constant ? 0 : i);
@@ -91,8 +92,8 @@ class Planner {
     return slot;
   }
 
-  // Every reader of the old value is done, and the node itself (position i)
-  // may write where it reads.
+  // Whether no node after position i reads the old value and node i may
+  // overwrite its operand.
   bool UpdatesInPlace(Value param, Value value, int i) const {
     for (const onestep::Node* user : graph_.Users(param)) {
       if (position_.at(user) > i) return false;
@@ -101,11 +102,12 @@ class Planner {
     return true;
   }
 
-  // The arena slot of an operand that nothing reads after position i and that
-  // `value` may be written over; -1 when there is none.
+  // The arena slot of an operand of node i that `value` may overwrite, because
+  // no later node reads it; -1 when there is none.
   int DyingOperand(Value value, int i) const {
     const onestep::Node* const node = value.node;
-    // The gradient operand comes last and is what libraries write over.
+    // From the last operand, because the gradient is the last one and libraries
+    // can overwrite only that.
     for (int k = static_cast<int>(node->operands.size()) - 1; k >= 0; --k) {
       const Value operand = node->operands[k];
       const int slot = plan_.SlotOf(operand);
@@ -145,8 +147,8 @@ class Planner {
     }
   }
 
-  // Largest first, each at the lowest offset where it touches nothing that
-  // lives at the same time.
+  // Assigns offsets, largest slots first: each gets the lowest offset at which
+  // it overlaps no slot with an overlapping lifetime.
   void Pack() {
     std::vector<int> order;
     for (int s = 0; s < static_cast<int>(plan_.slots.size()); ++s) {
@@ -230,7 +232,7 @@ std::string MemoryPlan::ToString(const Graph& graph) const {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return slots[a].offset < slots[b].offset;
   });
-  // As the list of steps counts: from 1, without leaves.
+  // Numbers steps as the list of steps does: from 1, without leaves.
   int leaves = 0;
   std::vector<int> number;
   for (const auto& node : graph.nodes()) {

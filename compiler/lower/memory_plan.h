@@ -12,27 +12,28 @@
 
 namespace onestep {
 
-// Where every value of a graph lives.
+// The memory of every value of a graph.
 //
-// Leaves are outside memory. The new value of a param is written straight to
-// the param's memory when no reader of the old value runs later (and the node
-// itself may write over what it reads); else to the arena, and copied when the
-// step ends. Other values are in one arena: two whose lifetimes do not touch
-// may share bytes, and an elementwise op may write over an operand that dies
-// there. Results and constants keep their bytes for the whole step.
+// Leaves are in the caller's memory. The new value of a param is written
+// directly to the param's memory when no later node reads the old value and the
+// node itself may overwrite its operand; else it is written to the arena and
+// copied at the end of the step. All other values are in one arena: values with
+// disjoint lifetimes may share bytes, and an op may overwrite an operand that
+// no later node reads. Results and constants keep their bytes for the whole
+// step.
 struct MemoryPlan {
   std::vector<Slot> slots;  // slots[0] is Chain::kScratch
   std::map<std::pair<const Node*, int>, int> slot_of;
-  // At the end of the step, in order: from slot -> to slot.
+  // The copies at the end of the step, in order: (from slot, to slot).
   std::vector<std::pair<int, int>> copies;
   int64_t arena_bytes = 0;
-  int64_t bytes_without_reuse = 0;  // every arena value with its own bytes
+  int64_t bytes_without_reuse = 0;  // the arena if no values shared bytes
 
   int SlotOf(Value value) const {
     return slot_of.at({value.node, value.index});
   }
-  // A table for people: value, type, place, lifetime; the totals before and
-  // after.
+  // A table of the slots with offset, bytes, lifetime and values, and the total
+  // bytes without and with reuse.
   std::string ToString(const Graph& graph) const;
 
   struct Lifetime {
@@ -42,14 +43,14 @@ struct MemoryPlan {
   std::vector<Lifetime> lifetimes;  // one per slot
 };
 
-// Outputs that are leaves or constants, or share a value with another output,
-// first get a copying `scale` of their own, so that every output has a node and
-// a slot. InvalidArgument when such an output is not f32.
+// Inserts a copy (a `scale` by 1) for every output that is a leaf or a constant
+// or shares its value with another output, so that every output has a separate
+// node and slot. Returns InvalidArgument when such an output is not f32.
 absl::Status SeparateOutputs(Graph& graph);
 
-// Without `reuse` no two values share bytes but where one is made in place, so
-// that nodes that are not one another's operands can run side by side.
-// REQUIRES: a verified graph after SeparateOutputs.
+// Plans the memory of `graph`. Without `reuse` values share bytes only when one
+// is computed in place of the other, so that independent nodes can run in
+// parallel. REQUIRES: the graph is verified, and SeparateOutputs was called.
 MemoryPlan PlanMemory(const Graph& graph, bool reuse = true);
 
 }  // namespace onestep

@@ -14,7 +14,7 @@ namespace {
 
 absl::StatusOr<std::vector<Value>> Sweep(Graph& graph, Value y,
                                          const std::vector<Value>& xs) {
-  // Nodes up to y that depend on an x, in order.
+  // The nodes up to y that depend on an x, in topological order.
   std::vector<Node*> path;
   std::unordered_set<const Node*> on_path;
   auto depends = [&](Value value) {
@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<Value>> Sweep(Graph& graph, Value y,
     Value dx = gradient_of(x);
     dxs.push_back(dx ? dx : graph.AddConstant(0, x.type()));
   }
-  // The rules of the losses have no use for the seed.
+  // The gradient rules of losses do not read the seed, which may be unused.
   if (graph.CountUses(one) == 0 &&
       std::find(dxs.begin(), dxs.end(), one) == dxs.end()) {
     graph.Erase(one.node);

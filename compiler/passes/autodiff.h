@@ -9,12 +9,12 @@
 
 namespace onestep {
 
-// Appends the reverse sweep from the scalar `y` (f32[]) and gives the
-// gradient of y with respect to each of `xs`, in order. Only nodes on a path
-// from an x to y are differentiated. New nodes have phase kBackward; the
-// graph's own phase is restored. An x that y does not depend on gets a
-// constant 0 of its type. Unimplemented names an op on the path that has no
-// gradient; InvalidArgument: y is no f32[], or an x is not f32.
+// Appends the reverse-mode gradient of the scalar `y` (f32[]) and returns dy/dx
+// for each of `xs`, in order. Only nodes on a path from an x to y are
+// differentiated. New nodes have phase kBackward; the graph's current phase is
+// restored. For an x that y does not depend on, the gradient is a constant 0 of
+// x's type. Returns Unimplemented, with the op, when an op on a path has no
+// gradient, and InvalidArgument when y is not f32[] or an x is not f32.
 absl::StatusOr<std::vector<Value>> Gradients(Graph& graph, Value y,
                                              const std::vector<Value>& xs);
 

@@ -5,12 +5,12 @@ namespace onestep {
 namespace {
 
 bool SameValue(const Node& a, const Node& b) {
-  // Two leaves may be of one type, but are told apart by their names.
+  // Leaves of the same type still differ in their names.
   return a.kind == b.kind && a.operands == b.operands && a.attrs == b.attrs &&
          a.types == b.types;
 }
 
-// The first node that computes what node i does, or nullptr.
+// The first earlier node that computes the same as node i, or nullptr.
 Node* FindTwin(const Graph& graph, int i) {
   for (int j = 0; j < i; ++j) {
     Node* const earlier = graph.nodes()[j].get();

@@ -16,7 +16,8 @@ bool IsUsed(const Graph& graph, Node* node) {
 absl::StatusOr<bool> Dce(PassContext& context) {
   Graph& graph = context.graph;
   bool changed = false;
-  // Backwards, so that what only a dead node uses is dead in turn.
+  // In reverse order, so that operands of a dead node become dead before their
+  // turn.
   for (int i = graph.size() - 1; i >= 0; --i) {
     Node* const node = graph.nodes()[i].get();
     if (node->def().Has(kLeaf) || IsUsed(graph, node)) continue;

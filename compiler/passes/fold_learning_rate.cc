@@ -10,13 +10,14 @@
 namespace onestep {
 namespace {
 
-// How a value depends on the seed: not at all, linearly, or in another way.
+// The dependence of a value on the seed: none, linear, or nonlinear.
 enum Degree { kIndependent, kLinear, kOther };
 
 using Degrees = std::unordered_map<const Node*, Degree>;
 
-// An op is linear in what it takes as a partial sum while its other operands
-// are whole: so say the strategies that its partition rule has.
+// The partition rules tell whether an op is linear: it is linear in the
+// operands that a strategy takes as partial sums while all other operands are
+// replicated and the result is partial.
 Degree DegreeOf(const Node& node, const Degrees& degrees) {
   const auto is_linear = [&](Value v) { return degrees.at(v.node) == kLinear; };
   for (const Value& v : node.operands) {
@@ -38,7 +39,7 @@ Degree DegreeOf(const Node& node, const Degrees& degrees) {
                                                                  : kOther;
 }
 
-// Whether `seed` reaches nothing but the updates, and each linearly.
+// Whether only the updates depend on `seed`, and each of them linearly.
 bool CarriesAllGradients(const Graph& graph, const Node* seed) {
   Degrees degrees;
   bool reaches_update = false;
@@ -52,10 +53,10 @@ bool CarriesAllGradients(const Graph& graph, const Node* seed) {
     const UpdateOp op(*node);
     const Value w = op.w, dw = op.dw;
     if (degrees.at(w.node) != kIndependent) return false;
-    // 0: of a param that the loss does not depend on.
+    // The gradient of a param that the loss does not depend on is a constant 0.
     if (degrees.at(dw.node) != kLinear && !IsConstant(dw, 0)) return false;
     reaches_update |= degrees.at(dw.node) == kLinear;
-    degree = kIndependent;  // what is folded leaves the new w as it is
+    degree = kIndependent;  // folding does not change the new w
   }
   const auto& outputs = graph.outputs();
   return reaches_update &&
@@ -64,8 +65,9 @@ bool CarriesAllGradients(const Graph& graph, const Node* seed) {
          });
 }
 
-// The gradient of the loss: the first value that carries all gradients, past
-// the scales that belong to it. nullptr: none does.
+// The seed, which is the gradient of the loss: the first node that carries all
+// gradients, or the last of the scales that follow it. nullptr when there is no
+// such node.
 Node* FindSeed(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->operands.empty() || node->types.size() != 1 ||
@@ -84,7 +86,8 @@ Node* FindSeed(const Graph& graph) {
   return nullptr;
 }
 
-// The graph's updates, or none after a refusal.
+// The graph's updates; empty when they cannot be folded, which is then recorded
+// as a refusal.
 std::vector<Node*> FoldableUpdates(PassContext& context) {
   Graph& graph = context.graph;
   std::vector<Node*> updates;
@@ -127,7 +130,7 @@ absl::StatusOr<bool> FoldLearningRate(PassContext& context) {
   }
   const Value gradient = seed->result();
   const Node* const first_user = graph.Users(gradient)[0];
-  // Scaling a whole dW costs what the update does.
+  // Scaling a whole dW costs as much as the update itself.
   for (const Node* update : updates) {
     if (UpdateOp(*update).dw == gradient) {
       context.Refuse(absl::StrCat(fold, graph.NameOf(gradient),

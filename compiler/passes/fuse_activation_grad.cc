@@ -8,7 +8,7 @@ namespace {
 bool FuseReduceRows(PassContext& context, Node* reduce) {
   if (reduce->kind != OpKind::kReduceRows) return false;
   Graph& graph = context.graph;
-  // Of the results of loss_grad only the gradient has rows.
+  // The gradient is the only result of loss_grad that has rows.
   Node* const grad = reduce->operands[0].node;
   Attrs attrs = grad->attrs;
   BiasGrad* const bias = BiasGradOf(attrs);

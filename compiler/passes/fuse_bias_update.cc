@@ -8,8 +8,8 @@
 namespace onestep {
 namespace {
 
-// The attributes with the update in place of the bias gradient that `db` is;
-// false: it is not one made by a fused op.
+// Sets `attrs` to those of db's node with {bias=update}; returns false when
+// `db` is not the bias gradient of a fused op.
 bool WithUpdate(Value db, Attrs& attrs) {
   attrs = db.node->attrs;
   BiasGrad* const bias = BiasGradOf(attrs);
@@ -21,7 +21,7 @@ bool WithUpdate(Value db, Attrs& attrs) {
   return true;
 }
 
-// Why `kernel` cannot write over the bias; empty: it can.
+// The reason why the kernel cannot overwrite the bias; empty when it can.
 std::string WhyNotInPlace(const Graph& graph, Node* bias, Value db,
                           const Node* add) {
   const int at = graph.IndexOf(db.node);

@@ -23,7 +23,7 @@ bool FuseCast(PassContext& context, Node* cast) {
 
 bool FuseScale(PassContext& context, Node* scale) {
   Node* const gather = scale->operands[0].node;
-  // A second factor would be rounded together with the first.
+  // Combining two factors would change the rounding.
   if (gather->kind != OpKind::kGatherConvert ||
       gather->as<ScaleAttrs>().alpha != 1 ||
       !IsOnlyFor(context, gather->result(), scale)) {

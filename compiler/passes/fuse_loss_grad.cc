@@ -10,14 +10,14 @@
 namespace onestep {
 namespace {
 
-// A loss and its gradient as they are found in the graph.
+// The nodes of a loss and its gradient in the graph.
 struct Match {
   Loss loss;
   Value logits, labels, lr;
-  int64_t rows = 0;           // attribute of the loss, or else of the gradient
-  Node* loss_node = nullptr;  // may be absent: only the gradient is wanted
-  Node* grad = nullptr;       // makes the gradient
-  Node* correct = nullptr;    // may be absent
+  int64_t rows = 0;           // attribute of the loss, or of the gradient
+  Node* loss_node = nullptr;  // null when only the gradient is used
+  Node* grad = nullptr;       // computes the gradient
+  Node* correct = nullptr;    // the count_correct, or null
   std::vector<Node*> parts;
 };
 
@@ -29,7 +29,7 @@ Node* FindNode(const Graph& graph, OpKind kind,
   return nullptr;
 }
 
-// Refuses, and gives false, when `user` is not alone in using `value`.
+// Whether `value` has no user except `user`; else records a refusal.
 bool UsedOnlyBy(PassContext& context, Node* root, Value value,
                 const Node* user) {
   const Graph& graph = context.graph;
@@ -39,7 +39,8 @@ bool UsedOnlyBy(PassContext& context, Node* root, Value value,
   return false;
 }
 
-// softmax, minus_one_hot and, unless there is one row, scale by 1 / rows.
+// Matches softmax, minus_one_hot and, unless there is only one row, the scale
+// by 1 / rows.
 bool MatchSoftmaxXent(PassContext& context, Node* minus, Match& match) {
   const Graph& graph = context.graph;
   Node* const softmax = minus->operands[0].node;
@@ -114,13 +115,14 @@ bool IsPart(const Match& match, const Node* node) {
          match.parts.end();
 }
 
-// Where the fused node can stand: at the first part that comes after all
-// operands; nullptr when a result is read before that or is an operand.
+// The position of the fused node: the first matched node that comes after all
+// operands. nullptr when a result is read before that or is an operand.
 const Node* FindPosition(const Graph& graph, const Match& match) {
   int ready = 0;
   for (Value v : {match.logits, match.labels, match.lr}) {
     if (!v) continue;
-    if (IsPart(match, v.node)) return nullptr;  // a rate made from the loss
+    // A learning rate may be computed from the loss.
+    if (IsPart(match, v.node)) return nullptr;
     ready = std::max(ready, graph.IndexOf(v.node) + 1);
   }
   int position = graph.size();
@@ -139,7 +141,7 @@ const Node* FindPosition(const Graph& graph, const Match& match) {
   return graph.nodes()[position].get();
 }
 
-// The gradient times -lr, when that is its only use.
+// Includes the multiplication of the gradient by -lr when that is its only use.
 void MatchScaled(const Graph& graph, Match& match) {
   Node* const times_lr = OnlyUser(graph, match.grad->result());
   if (times_lr == nullptr || times_lr->kind != OpKind::kMulScalar ||
@@ -150,7 +152,7 @@ void MatchScaled(const Graph& graph, Match& match) {
   scaled.lr = times_lr->operands[1];
   scaled.grad = times_lr;
   scaled.parts.push_back(times_lr);
-  // An lr that is made late stays outside.
+  // An lr that is computed too late stays a separate node.
   if (FindPosition(graph, scaled) != nullptr) match = scaled;
 }
 

@@ -11,12 +11,12 @@
 namespace onestep {
 namespace {
 
-// The nodes of a window step, found from the gradient of its logits on.
+// The nodes of a window step, matched from the gradient of its logits.
 class Window {
  public:
   Window(Graph& graph, Node* grad) : graph_(graph), grad_(grad) {}
 
-  // Why it is none; empty: it is one.
+  // Matches the step; returns the reason when it is not one, else "".
   std::string Match() {
     std::string why = MatchForward();
     if (why.empty()) why = MatchBackward();
@@ -56,13 +56,13 @@ class Window {
   }
 
  private:
-  // Becomes a part when it is `kind`.
+  // Adds `node` to the parts and returns it if it is of `kind`, else nullptr.
   Node* Part(Node* node, OpKind kind) {
     if (node == nullptr || node->kind != kind) return nullptr;
     parts_.push_back(node);
     return node;
   }
-  // Likewise when it is a product of one block.
+  // As Part, for a block_matmul of one block with these attributes.
   Node* Product(Node* node, bool trans_a, bool trans_b) {
     if (node == nullptr || node->kind != OpKind::kBlockMatMul ||
         node->attrs != Attrs(BlockMatMulAttrs{1, trans_a, trans_b})) {
@@ -70,7 +70,7 @@ class Window {
     }
     return Part(node, OpKind::kBlockMatMul);
   }
-  // The user of `value` that this one is not.
+  // The user of `value` of this kind that is not `not_this`.
   Node* User(Value value, OpKind kind, const Node* not_this = nullptr) const {
     for (Node* user : graph_.Users(value)) {
       if (user->kind == kind && user != not_this) return user;
@@ -158,8 +158,7 @@ class Window {
     return "";
   }
 
-  // The scatter_add of the rows that `gradient` makes into those that `gather`
-  // took.
+  // The scatter_add of `gradient` to the rows that `gather` read.
   Node* Update(Node* gradient, const Node* gather) {
     Node* const user = OnlyUser(graph_, gradient->result());
     const GatherOp rows(*gather);
@@ -182,8 +181,9 @@ class Window {
                              });
   }
 
-  // What the parts make for each other has no other use, and what they make for
-  // others is not read before the last of them.
+  // The reason why the parts cannot be replaced by one node: a value inside the
+  // pattern has another user, or a result is read before the last part. Empty
+  // when they can.
   std::string WhyNotAlone() const {
     const int last = graph_.IndexOf(Last());
     for (Node* part : parts_) {

@@ -11,17 +11,17 @@
 namespace onestep {
 namespace {
 
-// One update: new w = w + dw.
+// An update w + dw whose gradient is a matmul.
 struct Update {
   Node* add;
   Node* w;
-  Node* matmul;  // makes dw
+  Node* matmul;  // computes dw
 };
 
 bool IsMatMul(const Node* node) { return node->kind == OpKind::kMatMul; }
 
-// The index after which the fused node can stand: that of the add, or of the
-// last reader of the old w.
+// The index after which the fused node may be placed: that of the add or of the
+// last reader of the old w, whichever is later.
 int LastBefore(const Graph& graph, const Update& update) {
   int last = graph.IndexOf(update.add);
   for (const Node* reader : graph.Users(update.w->result())) {
@@ -30,7 +30,7 @@ int LastBefore(const Graph& graph, const Update& update) {
   return last;
 }
 
-// Why the matmul cannot add to w in place; empty: it can.
+// The reason why the matmul cannot add to w in place; empty when it can.
 std::string WhyNotInPlace(const Graph& graph, const Update& update) {
   const Value w = update.w->result(), dw = update.matmul->result();
   if (update.matmul->as<MatMulAttrs>().has_epilogue()) {
@@ -54,7 +54,8 @@ std::string WhyNotInPlace(const Graph& graph, const Update& update) {
       return absl::StrCat(graph.NameOf(dw), " reads ", graph.NameOf(w),
                           " itself");
     }
-    // Where the matmul moves to, another param may have its new value.
+    // At the new position of the matmul, a param that it reads may already have
+    // its new value.
     if (operand.node->kind != OpKind::kParam) continue;
     const Node* const writer = InPlaceWriter(graph, operand.node);
     if (writer != nullptr && graph.IndexOf(writer) <= last) {
@@ -81,7 +82,7 @@ bool FuseAdd(PassContext& context, Node* add) {
   if (w == nullptr) return false;
   const Value dw = add->operands[add->operands[0] == w->result() ? 1 : 0];
   if (!IsMatMul(dw.node)) {
-    // Biases are another pass's business.
+    // Updates of biases are left to fuse-bias-update.
     return w->types[0].rank() == 2
                ? refuse(absl::StrCat("its gradient is made by ", dw.node->op(),
                                      ", not by a matmul"))

@@ -36,32 +36,34 @@ class Localizer {
   }
 
  private:
-  // A value in one placement, and the barriers that every worker has passed
-  // when it is there: they must agree on that, whatever each does for it.
-  struct Held {
+  // The local tensor of a value in one placement. `level` is the number of
+  // barriers after which it is available. All workers must agree on the level,
+  // even when their nodes for it differ.
+  struct LocalValue {
     Placement placement;
     Value value;
     int level = 0;
   };
-  using Available = std::vector<Held>;
+  using LocalValues = std::vector<LocalValue>;
 
-  Available& AvailableOf(Value v) { return available_[{v.node, v.index}]; }
+  LocalValues& ValuesOf(Value v) { return values_[{v.node, v.index}]; }
 
   TensorType LocalType(TensorType type, const Placement& placement) const {
-    return PartOf(std::move(type), placement, partition_.workers, worker_);
+    return onestep::LocalType(std::move(type), placement, partition_.workers,
+                              worker_);
   }
 
   absl::Status Emit(Node& node) {
     out_.set_phase(node.phase);
     if (node.kind == OpKind::kInput) {
       const Placement home = ByModels(node.types[0]);
-      AvailableOf(node.result()) = {
+      ValuesOf(node.result()) = {
           {home, out_.AddInput(node.name(), LocalType(node.types[0], home))}};
       return absl::OkStatus();
     }
     if (node.kind == OpKind::kParam) {
       const Placement home = partition_.homes.at(node.name());
-      AvailableOf(node.result()) = {
+      ValuesOf(node.result()) = {
           {home, out_.AddParam(node.name(), LocalType(node.types[0], home))}};
       return absl::OkStatus();
     }
@@ -70,12 +72,12 @@ class Localizer {
     int level = 0;
     std::vector<Value> operands;
     for (size_t k = 0; k < node.operands.size(); ++k) {
-      const Held held = Obtain(node.operands[k], strategy.operands[k]);
-      operands.push_back(held.value);
-      level = std::max(level, held.level);
+      const LocalValue local = Obtain(node.operands[k], strategy.operands[k]);
+      operands.push_back(local.value);
+      level = std::max(level, local.level);
     }
-    if (IsAdditionOfNothing(node, strategy)) {
-      AvailableOf(node.result()) = {{Placement::Partial(), operands[0], level}};
+    if (OnlyWorker0Adds(node, strategy)) {
+      ValuesOf(node.result()) = {{Placement::Partial(), operands[0], level}};
       return absl::OkStatus();
     }
     std::vector<TensorType> types;
@@ -89,32 +91,33 @@ class Localizer {
     local->fused_from = node.fused_from;
     level_[local] = level;
     for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
-      AvailableOf(node.result(r))
+      ValuesOf(node.result(r))
           .push_back({strategy.results[r], local->result(r), level});
     }
     return absl::OkStatus();
   }
 
-  // A bias that is added to a partial sum is added by worker 0 alone.
-  bool IsAdditionOfNothing(const Node& node, const Strategy& strategy) {
+  // Whether the node adds a replicated bias to a partial sum. Only worker 0
+  // adds it; on the other workers the addition is omitted.
+  bool OnlyWorker0Adds(const Node& node, const Strategy& strategy) {
     return worker_ > 0 && node.kind == OpKind::kAddBias &&
            strategy.operands[1].kind == Placement::kPartial &&
            Find(node.operands[1], Placement::Replicated()) != nullptr;
   }
 
-  const Held* Find(Value v, const Placement& placement) {
-    for (const Held& held : AvailableOf(v)) {
-      if (held.placement == placement) return &held;
+  const LocalValue* Find(Value v, const Placement& placement) {
+    for (const LocalValue& local : ValuesOf(v)) {
+      if (local.placement == placement) return &local;
     }
     return nullptr;
   }
 
-  // The local value of `v` as `want`, made from what there is: as the search
-  // of the partition reckoned.
-  Held Obtain(Value v, const Placement& want) {
-    if (const Held* const held = Find(v, want)) return *held;
-    Held made{want, {}, 0};
-    const Held* const whole = Find(v, Placement::Replicated());
+  // Converts v to the placement `want`, from the placements that are available
+  // and in the same way as Search::Obtain, which computes the cost.
+  LocalValue Obtain(Value v, const Placement& want) {
+    if (const LocalValue* const local = Find(v, want)) return *local;
+    LocalValue made{want, {}, 0};
+    const LocalValue* const whole = Find(v, Placement::Replicated());
     if (v.node->kind == OpKind::kConstant) {
       const bool nothing = want.kind == Placement::kPartial && worker_ > 0;
       made.value =
@@ -133,12 +136,12 @@ class Localizer {
       made.value = worker_ == 0 ? whole->value : out_.AddConstant(0, v.type());
     }
     level_.try_emplace(made.value.node, made.level);
-    AvailableOf(v).push_back(made);
+    ValuesOf(v).push_back(made);
     return made;
   }
 
-  Held Exchange(Value v, const Placement& want) {
-    const Held* from = Find(v, Placement::Partial());
+  LocalValue Exchange(Value v, const Placement& want) {
+    const LocalValue* from = Find(v, Placement::Partial());
     ExchangeAttrs attrs;
     attrs.workers = partition_.workers;
     for (int axis = 0; from == nullptr; ++axis) {
@@ -159,7 +162,8 @@ class Localizer {
     return {want, out_.Add(OpKind::kExchange, {from->value}, attrs), level};
   }
 
-  // What waits for as many barriers stands together, exchanges first.
+  // Orders the nodes by level, so that nodes of the same level are contiguous;
+  // within a level the exchanges come first.
   void GroupExchanges() {
     const auto key = [this](const Node* node) {
       const auto it = level_.find(node);
@@ -177,23 +181,24 @@ class Localizer {
   const Partition& partition_;
   const int worker_;
   Graph out_;
-  std::map<std::pair<const Node*, int>, Available> available_;
-  std::map<const Node*, int> level_;  // of nodes of out_; leaves: 0
+  std::map<std::pair<const Node*, int>, LocalValues> values_;
+  std::map<const Node*, int> level_;  // by node of out_; absent: 0
 };
 
-// Epilogues that no exchange came into go back where they were. What is dead
-// on one worker alone stays: another may wait for the exchange it reads.
+// Fuses epilogues again where no exchange was inserted. Nodes that are dead on
+// only one worker stay, because they may contain an exchange for which other
+// workers wait.
 absl::Status Clean(Graph& graph) {
   PassContext context{graph, {}};
   return FuseBiasActivation(context).status();
 }
 
-// Exchanges and barriers count from 0, in order. A barrier is shared by those
-// that had the same one and still stand together.
+// Numbers exchanges and barriers from 0, in order. Adjacent exchanges with the
+// same level share a barrier.
 void NumberExchanges(Graph& graph) {
   int64_t index = 0, barrier = -1;
   const Node* before = nullptr;
-  int64_t shared = 0;  // the number of the barrier before
+  int64_t shared = 0;  // the previous exchange's barrier before renumbering
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::kExchange) {
       ExchangeAttrs& attrs = std::get<ExchangeAttrs>(node->attrs);
@@ -219,7 +224,8 @@ absl::StatusOr<Graph> LocalGraph(const Partition& partition, int worker) {
   return graph;
 }
 
-// What all workers must do at the same time, as text.
+// The sequence of exchanges as text. It must be the same for all workers, which
+// execute them at the same time.
 std::string ExchangesText(const Graph& graph) {
   std::string text;
   for (const auto& node : graph.nodes()) {
@@ -233,8 +239,8 @@ std::string ExchangesText(const Graph& graph) {
 
 }  // namespace
 
-TensorType PartOf(TensorType type, const Placement& placement, int workers,
-                  int worker) {
+TensorType LocalType(TensorType type, const Placement& placement, int workers,
+                     int worker) {
   if (placement.kind == Placement::kSplit) {
     int64_t& size = type.dims[placement.axis];
     size = RangeOf(size, workers, worker).size();
@@ -256,7 +262,8 @@ absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition) {
     if (ExchangesText(graphs[w]) == ExchangesText(graphs[0])) continue;
     const std::string differ = absl::StrCat(
         "partition: the exchanges of workers 0 and ", w, " differ");
-    // Where one has zeros for another's rows, only that one's are tiled.
+    // Tiling can differ between workers: where one worker has a constant zero
+    // instead of rows, only the other worker's exchange is tiled.
     status = partition.tile_rows > 0 ? absl::UnimplementedError(differ)
                                      : absl::InternalError(differ);
   }

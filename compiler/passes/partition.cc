@@ -14,14 +14,14 @@
 namespace onestep {
 namespace {
 
-// What a step is predicted with, measured on Zen 5 with AVX-512 (per core):
-// only the ratios matter for what is chosen.
+// The cost model of the search, measured per core on Zen 5 with AVX-512. Only
+// the ratios affect the choice.
 constexpr double kMatMulFlopsPerUs = 250e3;
-constexpr double kSparseFlopsPerUs = 130e3;  // of the nonzeros
+constexpr double kSparseFlopsPerUs = 130e3;  // FLOPs of the nonzeros only
 constexpr double kOtherFlopsPerUs = 15e3;
-constexpr double kCacheBytesPerUs = 60e3;   // of the core's own cache
+constexpr double kCacheBytesPerUs = 60e3;   // from the core's private cache
 constexpr double kSharedBytesPerUs = 20e3;  // written by another core
-constexpr double kBarrierUs = 0.3;  // of two workers; grows as log2 of more
+constexpr double kBarrierUs = 0.3;  // times log2 of the number of workers
 constexpr double kNodeUs = 0.03;
 
 double FlopsPerUs(const OpDef& def) {
@@ -29,17 +29,19 @@ double FlopsPerUs(const OpDef& def) {
   return def.Has(kSparseProduct) ? kSparseFlopsPerUs : kOtherFlopsPerUs;
 }
 
-// Leaves are where they are wanted; a constant is everywhere.
+// Whether the search chooses a strategy for the node. A leaf is available in
+// every placement that its first reader needs, a constant in all of them.
 bool Chooses(const Node& node) {
   return !node.def().Has(kLeaf) && node.kind != OpKind::kConstant;
 }
 
-// Ways kept after each node.
+// The beam width: the number of states kept after each node.
 constexpr size_t kBeam = 400;
 
-// The placements a value may have, as bits.
+// The placements that the search considers, as indices of bits ("forms"):
+// replicated, partial, and split along one of the first kSplitAxes axes.
 constexpr int kWhole = 0, kSum = 1, kAxis0 = 2;
-constexpr int kSplitAxes = 2;  // values of a higher rank are split along these
+constexpr int kSplitAxes = 2;
 constexpr int kForms = kAxis0 + kSplitAxes;
 int FormOf(const Placement& p) {
   switch (p.kind) {
@@ -50,18 +52,19 @@ int FormOf(const Placement& p) {
     case Placement::kSplit:
       CHECK(p.axis < kSplitAxes);
       return kAxis0 + p.axis;
-    case Placement::kModels:  // not searched for
+    case Placement::kModels:  // graphs with a model axis are not searched
       break;
   }
   CHECK(false);
 }
 
-// In which placements a value is there already, and after how many barriers.
-struct Held {
+// The placements in which a value is already available, and the number of
+// barriers that each needs.
+struct Available {
   uint8_t mask = 0;
-  uint8_t home = 0;  // of a param: its form between steps
+  uint8_t home = 0;  // params only: the form between steps
   uint16_t level[kForms] = {};
-  friend bool operator==(const Held&, const Held&) = default;
+  friend bool operator==(const Available&, const Available&) = default;
   bool has(int form) const { return (mask >> form & 1) != 0; }
   void Set(int form, int at) {
     mask |= 1 << form;
@@ -69,17 +72,21 @@ struct Held {
   }
 };
 
+// A state of the beam search: strategies for a prefix of the nodes.
 struct State {
-  double us = 0;
-  int level = 0;    // barriers so far
-  int choice = -1;  // into records
-  std::vector<Held> held;
+  double us = 0;    // predicted time so far
+  int level = 0;    // number of barriers so far
+  int choice = -1;  // index of the last choice in records_; -1: none
+  std::vector<Available> available;
 };
 
+// The choice of a strategy for a node; `before` is the index of the previous
+// choice, or -1.
 struct Record {
   int before, strategy;
 };
 
+// The beam search over the placements.
 class Search {
  public:
   Search(const Graph& graph, int workers, int64_t rows, int64_t tiles,
@@ -105,7 +112,7 @@ class Search {
       }
     }
     State start;
-    start.held.resize(values);
+    start.available.resize(values);
     beam_ = {std::move(start)};
   }
 
@@ -133,9 +140,11 @@ class Search {
     }
     for (const auto& node : graph_.nodes()) {
       if (node->kind == OpKind::kParam) {
-        const Held& held = best_.held[Id(node->result())];
+        const Available& available = best_.available[Id(node->result())];
         Placement home = Placement::Replicated();
-        if (held.home >= kAxis0) home = Placement::Split(held.home - kAxis0);
+        if (available.home >= kAxis0) {
+          home = Placement::Split(available.home - kAxis0);
+        }
         partition.homes[node->name()] = home;
       }
       if (!Chooses(*node)) continue;
@@ -155,7 +164,7 @@ class Search {
     if (!Chooses(*node)) {
       next = std::move(beam_);
       if (node->kind != OpKind::kParam) {
-        for (State& s : next) s.held[Id(node->result())].Set(kWhole, 0);
+        for (State& s : next) s.available[Id(node->result())].Set(kWhole, 0);
       }
     } else {
       const std::vector<Strategy> strategies =
@@ -176,7 +185,7 @@ class Search {
     beam_ = std::move(next);
   }
 
-  // Whether every split axis has something for every worker.
+  // Whether every split axis has at least one element for each worker.
   bool Fits(const std::vector<Placement>& placements,
             const std::vector<const TensorType*>& types) const {
     for (size_t i = 0; i < placements.size(); ++i) {
@@ -200,10 +209,10 @@ class Search {
       const Value v = node.operands[k];
       const int form = FormOf(strategy.operands[k]);
       if (!Obtain(v, form, state)) return false;
-      level = std::max<int>(level, state.held[Id(v)].level[form]);
+      level = std::max<int>(level, state.available[Id(v)].level[form]);
     }
     for (size_t r = 0; r < node.types.size(); ++r) {
-      state.held[Id(node.result(static_cast<int>(r)))].Set(
+      state.available[Id(node.result(static_cast<int>(r)))].Set(
           FormOf(strategy.results[r]), level);
     }
     state.us += Factor(Id(node.result()), FormOf(strategy.results[0])) *
@@ -211,7 +220,8 @@ class Search {
     return true;
   }
 
-  // Of a cost, in tests that shuffle: 2^-8 to 2^7, else 1.
+  // The factor of a cost: a power of two from 2^-8 to 2^7 when `shuffle` is
+  // set, else 1.
   double Factor(int value, int form) const {
     if (shuffle_ == 0) return 1;
     uint64_t x = shuffle_ + static_cast<uint64_t>(value * kForms + form);
@@ -219,7 +229,7 @@ class Search {
     return std::ldexp(1.0, static_cast<int>(x >> 60) - 8);
   }
 
-  // The largest part of the node's work that one worker has.
+  // The largest fraction of the node's work that one worker has.
   double Share(const Strategy& strategy,
                const std::vector<const TensorType*>& in,
                const std::vector<const TensorType*>& out) const {
@@ -239,28 +249,29 @@ class Search {
     return share;
   }
 
-  // Whether `value` is made tile after tile: then its rows are never all there
-  // for the workers to share them out anew.
+  // Whether `value` is computed tile by tile. Its rows are then never all
+  // available at once, so that they cannot be redistributed over the workers.
   bool IsTiled(Value value) const {
     return tiles_ > 1 && !value.node->def().Has(kLeaf) &&
            value.type().rank() > 0 && value.type().dims[0] == rows_;
   }
 
-  // Makes `value` available in `form`, at its cost; false: cannot be.
+  // Makes `value` available in `form` and adds the cost to the state. Returns
+  // false when that is not possible.
   bool Obtain(Value value, int form, State& state) const {
-    Held& held = state.held[Id(value)];
+    Available& available = state.available[Id(value)];
     const bool param = value.node->kind == OpKind::kParam;
-    if (param && held.mask == 0) {
-      held.home = static_cast<uint8_t>(form == kSum ? kWhole : form);
-      held.Set(held.home, 0);
+    if (param && available.mask == 0) {
+      available.home = static_cast<uint8_t>(form == kSum ? kWhole : form);
+      available.Set(available.home, 0);
     }
-    if (held.has(form)) return true;
+    if (available.has(form)) return true;
     if (form == kAxis0 && IsTiled(value)) return false;
     const double bytes = static_cast<double>(value.type().bytes());
-    if (held.has(kWhole)) {
-      // Its rows are packed in groups: no worker can take some of them.
+    if (available.has(kWhole)) {
+      // Rows of a sparse batch are packed in groups and cannot be sliced.
       if (value.node->kind == OpKind::kGatherSparse) return false;
-      held.Set(form, held.level[kWhole]);
+      available.Set(form, available.level[kWhole]);
       if (form != kSum) {
         state.us += kNodeUs + 2 * bytes / workers_ / kCacheBytesPerUs;
       }
@@ -268,7 +279,7 @@ class Search {
     }
     if (form == kSum || value.type().dtype != DType::kF32) return false;
     int from = kSum;
-    while (!held.has(from)) ++from;
+    while (!available.has(from)) ++from;
     if (from == kAxis0 && IsTiled(value)) return false;
     double moved = 0;  // per worker, written and read
     if (from == kSum) {
@@ -277,53 +288,55 @@ class Search {
       moved = (form == kWhole ? 1 + 1.0 / workers_ : 2.0 / workers_) * bytes;
     }
     state.us += Factor(Id(value), form) * (kNodeUs + moved / kSharedBytesPerUs);
-    const int level = held.level[from] + 1;
+    const int level = available.level[from] + 1;
     if (level > state.level) {
       state.us += kBarrierUs * std::log2(static_cast<double>(workers_)) *
                   static_cast<double>(IsTiled(value) ? tiles_ : 1);
       state.level = level;
     }
-    held.Set(form, level);
+    available.Set(form, level);
     return true;
   }
 
-  // Updates go to where their params live, results to every worker.
+  // Converts each update to the placement of its param and each result to
+  // replicated.
   bool Finish(State& state) const {
     for (const Output& out : graph_.outputs()) {
       int form = kWhole;
       if (out.kind == Output::kUpdate) {
         const Value param = graph_.FindLeaf(out.name)->result();
-        Held& held = state.held[Id(param)];
-        if (held.mask == 0) {  // only written
-          const Held& made = state.held[Id(out.value)];
-          held.home = kWhole;
-          if (made.has(kAxis0 + 1)) held.home = kAxis0 + 1;
-          if (made.has(kAxis0)) held.home = kAxis0;
+        Available& available = state.available[Id(param)];
+        if (available.mask == 0) {  // no node reads the param
+          const Available& made = state.available[Id(out.value)];
+          available.home = kWhole;
+          if (made.has(kAxis0 + 1)) available.home = kAxis0 + 1;
+          if (made.has(kAxis0)) available.home = kAxis0;
         }
-        form = held.home;
+        form = available.home;
       }
       if (!Obtain(out.value, form, state)) return false;
     }
     return true;
   }
 
-  // What nothing reads any more need not tell two states apart.
+  // Clears values without further readers, so that states that differ only in
+  // these compare as equal.
   void Forget(const Node& node, int i, State& state) const {
     for (const Value& v : node.operands) {
       if (last_use_[Id(v)] > i || v.node->kind == OpKind::kParam) continue;
-      state.held[Id(v)] = {};
+      state.available[Id(v)] = {};
     }
   }
 
-  // Of states that differ only in their cost the cheapest; of all the best.
+  // Keeps the cheapest of equal states, and of all states the kBeam cheapest.
   void Prune(std::vector<State>& states) const {
     std::sort(states.begin(), states.end(),
               [](const State& a, const State& b) { return a.us < b.us; });
     std::unordered_set<std::string> seen;
     std::vector<State> kept;
     for (State& state : states) {
-      std::string key(reinterpret_cast<const char*>(state.held.data()),
-                      state.held.size() * sizeof(Held));
+      std::string key(reinterpret_cast<const char*>(state.available.data()),
+                      state.available.size() * sizeof(Available));
       absl::StrAppend(&key, state.level);
       if (!seen.insert(std::move(key)).second) continue;
       kept.push_back(std::move(state));
@@ -337,14 +350,15 @@ class Search {
   const int64_t rows_, tiles_;
   const uint64_t shuffle_;
   std::map<const Node*, int> first_value_;
-  std::vector<int> last_use_;  // by value; size(): an output
+  std::vector<int> last_use_;  // by value: index of a node; size(): an output
   std::vector<Record> records_;
   std::vector<State> beam_;
-  const Node* stuck_ = nullptr;  // the first that no way led past
+  const Node* stuck_ = nullptr;  // the first node without a feasible strategy
   State best_;
 };
 
-// Rows of the batch: what the indices of the gathers count; 0: none.
+// The number of rows of the batch, which is that of the indices of the gathers;
+// 0 when the graph has no gather.
 int64_t GatheredRows(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     const std::optional<RowLookup> lookup = LookupOf(*node);
@@ -353,8 +367,8 @@ int64_t GatheredRows(const Graph& graph) {
   return 0;
 }
 
-// Bytes that a row has, of one model, of the widest value made row by row: a
-// model of many is cut in the tiles that it has alone.
+// The bytes per row of the widest value that is computed row by row, for one
+// model: a graph of several models has the same tiles as that of one.
 int64_t RowBytes(const Graph& graph, int64_t rows) {
   int64_t bytes = 0;
   for (const auto& node : graph.nodes()) {
@@ -368,8 +382,9 @@ int64_t RowBytes(const Graph& graph, int64_t rows) {
   return bytes;
 }
 
-// Rows of a tile of `rows` rows of `row_bytes`; 0: left whole. A multiple of
-// what the kernels take at a time, unless rows are very wide.
+// The number of rows per tile for `rows` rows of `row_bytes` bytes; 0 when the
+// batch is not tiled. It is a multiple of the kernels' row blocks unless rows
+// are very wide.
 int64_t TileRowsFor(int64_t rows, int64_t row_bytes,
                     const PartitionOptions& options) {
   constexpr int64_t kUnit = 32;
@@ -380,7 +395,7 @@ int64_t TileRowsFor(int64_t rows, int64_t row_bytes,
   return tile < rows ? tile : 0;
 }
 
-// The rows of the batch that a worker has in the largest part.
+// The largest number of rows of the batch that a worker has.
 int64_t WorkerRows(const Partition& partition, int64_t rows) {
   for (const auto& [node, strategy] : partition.strategies) {
     if (LookupOf(*node) && strategy.results[0] == Placement::Split(0)) {
@@ -446,12 +461,12 @@ absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
 std::string Partition::ToString() const {
   std::string text;
   const auto line = [&](Node& node, int r, const Placement& placement) {
-    const TensorType part = PartOf(node.types[r], placement, workers, 0);
+    const TensorType local = LocalType(node.types[r], placement, workers, 0);
     std::string op = node.def().Has(kLeaf) ? "" : node.op();
     absl::StrAppendFormat(
         &text, "%-12s %-16s %-16s %-12s %s\n", graph.NameOf(node.result(r)), op,
         node.types[r].ToString(), placement.ToString(),
-        part == node.types[r] ? "" : absl::StrCat(part.ToString(), " of 0"));
+        local == node.types[r] ? "" : absl::StrCat(local.ToString(), " of 0"));
   };
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::kParam) line(*node, 0, homes.at(node->name()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program per worker: a train step spread over W workers that share
-// memory, as a model is spread over devices (DESIGN.md, section 6).
+// Partitions a train step over W workers that share memory, as a model is
+// partitioned over devices: one program per worker.
 #ifndef ONESTEP_COMPILER_PASSES_PARTITION_H_
 #define ONESTEP_COMPILER_PASSES_PARTITION_H_
 
@@ -14,87 +14,95 @@
 
 namespace onestep {
 
-// The type of what worker w holds of a value so placed.
-TensorType PartOf(TensorType type, const Placement& placement, int workers,
-                  int worker);
+// The type of worker w's part of a value of this type and placement.
+TensorType LocalType(TensorType type, const Placement& placement, int workers,
+                     int worker);
 
-// How every node of `graph` is computed on W workers.
+// The placements of all values of a graph, and the strategy of every node, on W
+// workers.
 struct Partition {
   int workers = 1;
-  // What is partitioned: the graph given, with the epilogues of its matmuls
-  // as nodes again, so that an exchange may come in between; when it is cut
-  // in tiles, also with every update after its gradient.
+  // The partitioned graph: a copy of the given one in which the epilogues of
+  // matmuls are separate nodes, so that an exchange may be inserted before
+  // them. In a tiled graph the updates are separate nodes too.
   Graph graph;
-  // By node of `graph`; empty for leaves.
+  // By node of `graph`; leaves and constants have none.
   std::map<const Node*, Strategy> strategies;
-  // Where a param lives between steps; inputs are shared, but for those that
-  // each model has its own of.
+  // The placement of each param between steps, by name. Inputs are replicated;
+  // inputs with a model axis are split by models.
   std::map<std::string, Placement> homes;
-  // Rows of the tiles that a worker's batch is cut into, one after the other;
-  // x is then fetched once and used while it is in cache. 0: not cut.
+  // The number of rows per tile. Each worker processes its rows of the batch
+  // tile by tile, so that a tile of x is fetched once and used while it is in
+  // the cache. 0: the batch is not tiled.
   int64_t tile_rows = 0;
-  absl::Status not_tiled;  // why not, where the batch is large enough
-  double us = 0;           // a step, as the search predicts it
+  absl::Status not_tiled;  // the reason why a large batch is not tiled
+  double us = 0;           // predicted microseconds per step
 
-  // A line per value: its type, where it is, and what that means in bytes.
+  // One line per value with its type, its placement and worker 0's local type.
   std::string ToString() const;
 };
 
 struct PartitionOptions {
-  // A batch whose widest value is more than kWholeTiles times this large is cut
-  // in tiles of about this size: 64 rows of 784. Measured on Zen 5 (1 MiB of L2
-  // a core): 32 and 96 rows are up to 2 % slower at batch 4096.
+  // A batch whose widest value has more than kWholeTiles * tile_bytes bytes is
+  // processed in tiles of about tile_bytes: 64 rows of 784. Measured on Zen 5
+  // (1 MiB of L2 per core): 32 and 96 rows are up to 2 % slower at batch 4096.
   int64_t tile_bytes = 208 << 10;
-  // Tiles of a worker at most: a program is as long as they are many.
+  // The maximal number of tiles per worker; the program's length grows with it.
   int64_t max_tiles = 64;
   static constexpr int64_t kWholeTiles = 3;
-  // For tests: not 0, costs are multiplied by factors drawn from this, so
-  // that the search finds odd placements.
+  // For tests: a nonzero value seeds random factors of the costs, so that the
+  // search chooses unusual placements.
   uint64_t shuffle = 0;
 };
 
-// Finds the placements with the least predicted time: what is exchanged, how
-// often workers wait for each other, and the largest share of the work that
-// one of them has. Searches node by node, keeping the best few hundred ways;
-// cuts the batch in row tiles where it is too large for the cache. A graph of
-// many models is not searched: each worker has a range of the models, and
-// nothing is exchanged; Unimplemented when there are fewer than workers.
+// Chooses the placements with the least predicted time: a beam search over the
+// nodes, whose cost counts the exchanged bytes, the barriers, and the largest
+// share of the work that one worker has. A batch that is too large for the
+// cache is processed in row tiles. A graph with a model axis is not searched:
+// each worker gets a range of the models, and nothing is exchanged. Returns
+// Unimplemented when a node cannot be split over the workers or when there are
+// fewer models than workers.
 //
-// REQUIRES: a verified graph; workers >= 1.
+// REQUIRES: the graph is verified; workers >= 1.
 absl::StatusOr<Partition> PartitionGraph(const Graph& graph, int workers,
                                          const PartitionOptions& options = {});
 
-// The workers' programs: the nodes of the partition with local types, `slice`
-// where a worker takes its part of what it has whole, `exchange` where it
-// needs what others have; params have their local types and are named as
-// before. Exchanges that wait for the same barrier stand together; their
-// number and order is the same for every worker. Rows that an exchange needs
-// all at once forbid tiles: `partition` then says so and has one.
+// Returns one graph per worker. It has the nodes of the partition with local
+// types, a `slice` where a worker takes its part of a replicated value, and an
+// `exchange` where it needs the parts of other workers. Params keep their names
+// and have their local types. Exchanges that share a barrier are adjacent; all
+// workers have the same sequence of exchanges. If an exchange needs all rows at
+// once, the graphs are made without tiles, and partition.tile_rows and
+// partition.not_tiled are set accordingly.
 absl::StatusOr<std::vector<Graph>> LocalGraphs(Partition& partition);
 
-// Barriers of a step of a worker's program.
+// The number of barriers per step in a worker's graph.
 int CountExchanges(const Graph& local);
 
-// ---- the parts --------------------------------------------------------------
+// ---- the steps of PartitionGraph and LocalGraphs ----------------------------
 
-// What `share` of the node's work is predicted to take, in microseconds.
+// The predicted time in microseconds of the fraction `share` of the node's
+// work.
 double NodeUs(const Node& node, double share);
 
-// Fills in the partition of a graph of many models: each worker has a range of
-// them and all that they share.
+// Fills in the partition of a graph with a model axis: each worker gets a range
+// of the models and a copy of all values that they share. Returns Unimplemented
+// when there are fewer models than workers.
 absl::Status SpreadModels(Partition& partition);
 
-// matmul {bias, activation} -> matmul, add_bias, activation.
+// Splits fused epilogues: matmul {bias, activation} -> matmul, add_bias,
+// activation.
 void UnfuseEpilogues(Graph& graph);
-// Updates that are part of a gradient's kernel become nodes of their own:
+// Splits updates that are fused into a gradient's op:
 // matmul {accumulate} -> matmul, add; {bias=update} -> {bias=grad}, add.
 void UnfuseUpdates(Graph& graph);
 
-// Cuts the batch of `graph` in tiles of `tile_rows` rows, the last of what is
-// left: what is made row by row is made tile after tile, sums over the rows are
-// summed up over the tiles, and what needs a sum comes after the last. Rows are
-// those that the indices of its gathers name. Unimplemented with the reason
-// when an op stands against it; the graph is then unchanged.
+// Processes the batch of `graph` in tiles of `tile_rows` rows; the last tile
+// may be smaller. Rowwise nodes are repeated for each tile, sums over the rows
+// are accumulated over the tiles, and nodes that read such a sum come after the
+// last tile. The rows of the batch are those of the indices of the gathers.
+// Returns Unimplemented with the reason when an op needs all rows; the graph is
+// then unchanged.
 absl::Status TileRows(Graph& graph, int64_t tile_rows);
 
 }  // namespace onestep

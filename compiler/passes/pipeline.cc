@@ -18,35 +18,37 @@ namespace onestep {
 namespace {
 
 constexpr Pass kPasses[] = {
-    // First, so that all others see the graph that is run.
+    // First, so that all other passes see the graph that runs.
     {"vectorize", VectorizeModels, false},
     {"simplify", Simplify, false},
-    // After simplify, which makes more nodes equal.
+    // After simplify, which makes more nodes equal to each other.
     {"cse", Cse, false},
-    // After both, which leave dead nodes; before the fusions, which count uses.
-    // The fusions erase what they replace.
+    // After simplify and cse, which leave dead nodes; before the fusions, which
+    // count uses. The fusions erase the nodes that they replace.
     {"dce", Dce, false},
-    // Before the fusions: it follows the gradient through the textbook ops.
+    // Before the fusions, because it follows the gradient through unfused ops.
     {"fold-learning-rate", FoldLearningRate, true},
-    // After fold-learning-rate, which makes an update an addition.
+    // After fold-learning-rate, which turns updates into additions.
     {"sparse-update", SparseUpdate, true},
-    // After sparse-update: it is the scatters that it looks for.
+    // After sparse-update, whose scatter_adds it matches.
     {"fuse-sparse-window", FuseSparseWindow, true},
-    // After fold-learning-rate, whose factor it takes in.
+    // After fold-learning-rate, whose factor it fuses.
     {"fuse-loss-grad", FuseLossGrad, true},
-    // After fuse-loss-grad, which makes the labels' rows have one reader.
+    // After fuse-loss-grad, which leaves one reader of the gathered labels.
     {"fuse-gather", FuseGather, true},
     {"fuse-bias-activation", FuseBiasActivation, true},
-    // After fuse-loss-grad: it adds the bias gradient to loss_grad too.
+    // After fuse-loss-grad, because it fuses bias gradients into loss_grad too.
     {"fuse-activation-grad", FuseActivationGrad, true},
-    // The in-place updates come last, so that nothing after them moves a
-    // reader of an old value. After fuse-activation-grad, which makes the
-    // kernels that the bias joins.
+    // The in-place updates come last, so that no later pass moves a reader of
+    // an
+    // old value; after fuse-activation-grad, which makes the ops that the bias
+    // update is fused into.
     {"fuse-bias-update", FuseBiasUpdate, true},
-    // After fuse-bias-update: it is the one that may move nodes down.
+    // After fuse-bias-update, because this pass may move nodes down.
     {"fuse-update", FuseUpdate, true},
-    // After the fusions, whose epilogues its products take over; no fusion
-    // itself, so that with fusion off it says why it does nothing.
+    // After the fusions, because the sparse products keep the fused epilogues.
+    // It is not marked as a fusion, so that it runs with fusion off and reports
+    // why it does nothing.
     {"sparse-input", SparsifyInput, false},
 };
 
@@ -80,7 +82,7 @@ absl::Status Dump(const Graph& graph, const PassRecord& record, int number,
   return absl::OkStatus();
 }
 
-// Runs one pass and checks what it left.
+// Runs one pass and verifies the graph.
 absl::Status RunPass(Graph& graph, const Pass& pass,
                      const PipelineOptions& options, PassRecord& record) {
   const bool need_text = options.keep_text || options.check_reports;

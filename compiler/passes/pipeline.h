@@ -13,20 +13,20 @@
 
 namespace onestep {
 
-// What is known of the u8 table that the graph gathers its rows from.
+// The sparsity of the u8 table from which the graph gathers its batches.
 struct SparseInput {
-  int64_t nonzeros = 0;  // of its values; 0: it is to be read dense
+  int64_t nonzeros = 0;  // nonzero values of the table; 0: use dense products
 };
 
-// Into a graph of how many models, and which inputs then differ between them;
-// its params all do.
+// The model axis that the pass `vectorize` adds.
 struct Vectorize {
-  int64_t models = 0;  // 0: it stays the graph of one
+  int64_t models = 0;  // number of models; 0: no model axis
+  // The inputs that have one value per model. Params always have one.
   std::vector<std::string> inputs = {"lr"};
 };
 
-// What a pass is given: the graph it changes and the place where it says
-// which fusion it refused and why.
+// The arguments of a pass: the graph that it changes, the rewrites that it
+// refuses, with reasons, and options.
 struct PassContext {
   Graph& graph;
   // "fuse %7: second use of %6 by gelu_grad"
@@ -44,30 +44,33 @@ struct Pass {
   bool fusion;  // runs only when fusion is on
 };
 
-// All passes in the order they run; each name is there once.
+// All passes in the order in which they run. Names are unique.
 const std::vector<Pass>& AllPasses();
 
-// InvalidArgument for the first name that is no pass, with the nearest one.
+// Returns InvalidArgument for the first name that is not a pass, with the most
+// similar name.
 absl::Status CheckPassNames(const std::vector<std::string>& names);
 
 struct PipelineOptions {
   bool fuse = true;
   std::vector<std::string> disabled = {};  // names of passes
-  bool keep_text = false;                  // fill before and after
-  // Existing folder: "03-cse.txt" per pass that changed the graph or refused.
+  bool keep_text = false;  // fill PassRecord::before and PassRecord::after
+  // An existing folder. Each pass that changed the graph or refused a rewrite
+  // writes a file such as "03-cse.txt" there; "": no files.
   std::string dump_dir = {};
-  // Compare what a pass reports with the text before and after.
+  // Check the returned `changed` of each pass against the text before and
+  // after.
   bool check_reports = false;
   SparseInput sparse = {};   // for sparse-input
   Vectorize vectorize = {};  // for vectorize
 };
 
-// One pass of one run.
+// The record of one pass in one run of the pipeline.
 struct PassRecord {
   std::string name;
-  bool ran = false;  // false: disabled, or a fusion with fusion off
+  bool ran = false;  // false when disabled, or a fusion with fusion off
   bool changed = false;
-  int64_t begin_ns = 0;  // by NowNs
+  int64_t begin_ns = 0;  // time of NowNs
   double ms = 0;
   int nodes_before = 0;
   int nodes_after = 0;
@@ -75,14 +78,15 @@ struct PassRecord {
   std::string before, after;  // text forms, with keep_text
 };
 
-// Numbers the nodes, see origins, and runs the passes; verifies the graph after
-// each. InvalidArgument for an unknown name in `disabled`, naming the nearest;
-// Internal "after pass dce: ..." when a pass broke the graph or did not tell
-// the truth about `changed`; FailedPrecondition when a dump cannot be written.
+// Numbers the nodes (see Node::origins), runs the passes in order and verifies
+// the graph after each. Returns InvalidArgument for an unknown name in
+// `disabled`; Internal ("after pass dce: ...") when a pass left an invalid
+// graph or returned a wrong `changed`; FailedPrecondition when a dump cannot be
+// written.
 absl::StatusOr<std::vector<PassRecord>> RunPipeline(
     Graph& graph, const PipelineOptions& options);
 
-// The same with these passes in place of AllPasses(); for tests.
+// Runs these passes instead of AllPasses(); for tests.
 absl::StatusOr<std::vector<PassRecord>> RunPipeline(
     Graph& graph, const PipelineOptions& options,
     const std::vector<Pass>& passes);

@@ -102,7 +102,7 @@ Node* AddFused(Graph& graph, const Node* position, Phase phase, OpKind kind,
 }
 
 void EraseParts(Graph& graph, const std::vector<Node*>& parts) {
-  // From the end, so that users go before what they use.
+  // In reverse order, so that users are erased before their operands.
   for (int i = graph.size() - 1; i >= 0; --i) {
     Node* const node = graph.nodes()[i].get();
     if (Contains(parts, node)) graph.Erase(node);
@@ -125,8 +125,8 @@ bool RewriteAll(PassContext& context, bool (*rewrite)(PassContext&, Node*)) {
   while (again) {
     again = false;
     context.refusals.clear();
-    // By index: a rewrite adds and erases nodes. What it makes this round
-    // skip, the next one sees.
+    // By index, because a rewrite adds and erases nodes. The next round visits
+    // the nodes that this one skips.
     for (int i = 0; i < context.graph.size(); ++i) {
       again |= rewrite(context, context.graph.nodes()[i].get());
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the passes share: who uses a value, and putting one node in the place
-// of several.
+// Helpers of the passes: queries about the users of a value, and replacement of
+// several nodes by one. "Parts" are the nodes that a fused node replaces.
 #ifndef ONESTEP_COMPILER_PASSES_REWRITE_H_
 #define ONESTEP_COMPILER_PASSES_REWRITE_H_
 
@@ -12,48 +12,49 @@
 
 namespace onestep {
 
-// Whether `value` is a constant filled with x.
+// Whether `value` is a constant whose elements are all x.
 bool IsConstant(Value value, float x);
 
-// The node that alone uses `value`, and once; nullptr: none, several, or an
-// output does too.
+// The user of `value` if it has exactly one use; nullptr when it has none or
+// several, or is an output.
 Node* OnlyUser(const Graph& graph, Value value);
 
-// "second use of %6 by gelu_grad": a use of `value` other than the one by
-// `user`. REQUIRES: there is one.
+// "second use of %6 by gelu_grad": describes a use of `value` other than the
+// one by `user`. REQUIRES: there is one.
 std::string SecondUse(const Graph& graph, Value value, const Node* user);
 
-// Whether `node` alone uses `value`, and so may take in what makes it; else
-// refuses with the second use.
+// Whether `node` is the only user of `value`, so that the node that computes
+// `value` may be fused into it; else records a refusal with the second use.
 bool IsOnlyFor(PassContext& context, Value value, const Node* node);
 
-// The param that result 0 of `node` is the update of and that `node` reads;
-// nullptr: none.
+// The param that `node` reads and whose update is result 0 of `node`; nullptr
+// when there is none.
 Node* UpdatedParam(const Graph& graph, Node* node);
 
-// The node that may write over the old value of `param`, or nullptr. For cost
-// only: the memory plan decides again what is legal.
+// The node that may overwrite the old value of `param`, or nullptr. Only for
+// cost estimates: the memory plan decides what is legal.
 const Node* InPlaceWriter(const Graph& graph, Node* param);
 
-// Why an update op does not take its gradient by addition.
+// The reason why an update op cannot be replaced by an addition.
 std::string WhyNotAdded(const Graph& graph, const Node* update);
 
-// Adds a node before `position` (nullptr: at the end) that says in fused_from
-// and origins that it stands for `parts`. REQUIRES: the operands fit.
+// Adds a node before `position` (nullptr: at the end) and records `parts` in
+// its fused_from and origins. REQUIRES: the operands are valid for the op.
 Node* AddFused(Graph& graph, const Node* position, Phase phase, OpKind kind,
                std::vector<Value> operands, Attrs attrs,
                const std::vector<Node*>& parts);
 
-// Erases `parts`. REQUIRES: only parts use their results.
+// Erases `parts`. REQUIRES: all users of their results are parts.
 void EraseParts(Graph& graph, const std::vector<Node*>& parts);
 
-// Puts a node in the place of a chain whose last part makes the result.
+// Replaces a chain of nodes, whose last part computes the result, by one node.
 Node* FuseChain(Graph& graph, OpKind kind, std::vector<Value> operands,
                 Attrs attrs, const std::vector<Node*>& parts);
 
-// Calls rewrite(context, node), which says whether it changed the graph, for
-// all nodes until none does. The refusals kept are those of the last round,
-// so that the numbers in them are those of the graph as it is left.
+// Calls rewrite(context, node) for all nodes, in rounds, until no call returns
+// that it changed the graph. Keeps the refusals of the last round, so that the
+// node numbers in them are those of the final graph. Returns whether the graph
+// changed.
 bool RewriteAll(PassContext& context, bool (*rewrite)(PassContext&, Node*));
 
 }  // namespace onestep

@@ -20,19 +20,20 @@ Value SimplerScale(Graph& graph, const Node* node) {
   if (alpha == 1) return x;
   if (x.node->kind != OpKind::kScale) return {};
   const float product = alpha * x.node->as<ScaleAttrs>().alpha;
-  // Two factors may do what their product cannot hold.
+  // The product of two factors may overflow or be denormal although neither
+  // factor is.
   if (!std::isnormal(product)) return {};
   return Scaled(graph, node, x.node->operands[0], product);
 }
 
-// The operand that stays where the other is a constant `neutral`.
+// The operand x of op(x, c) or op(c, x), where c is the constant `neutral`.
 Value OtherThan(const Node* node, float neutral) {
   if (IsConstant(node->operands[1], neutral)) return node->operands[0];
   if (IsConstant(node->operands[0], neutral)) return node->operands[1];
   return {};
 }
 
-// What `node` is the same as, or no value.
+// A simpler value equal to the node's result, or no value.
 Value SimplerForm(Graph& graph, const Node* node) {
   if (node->kind == OpKind::kScale) return SimplerScale(graph, node);
   if (node->kind == OpKind::kAdd) return OtherThan(node, 0);
@@ -49,7 +50,7 @@ Value SimplerForm(Graph& graph, const Node* node) {
 
 bool SimplifyNode(PassContext& context, Node* node) {
   Graph& graph = context.graph;
-  // A node simplified before is still there, unused, until dce.
+  // A simplified node stays in the graph, unused, until dce.
   if (graph.CountUses(node->result()) == 0) return false;
   const Value simpler = SimplerForm(graph, node);
   if (!simpler) return false;

@@ -20,7 +20,7 @@ bool IsWeightGradient(const MatMulAttrs& attrs) {
          attrs.activation == Activation::kNone;
 }
 
-// Why `x` must stay dense; empty: it need not.
+// The reason why `x` must stay dense; empty when it need not.
 std::string WhyDense(const Graph& graph, Value x) {
   if (graph.IsOutput(x)) {
     return absl::StrCat(graph.NameOf(x), " is an output");
@@ -84,7 +84,8 @@ bool MakeSparse(PassContext& context, Node* gather) {
   return true;
 }
 
-// What a step gains is bounded by these: they read and write all of w.
+// Reports the updates that still read and write all of w, because they limit
+// the speedup of a step.
 void SayWhichUpdatesAreDense(PassContext& context) {
   for (const auto& node : context.graph.nodes()) {
     if (node->kind != OpKind::kSparseOuter) continue;

@@ -9,8 +9,8 @@
 namespace onestep {
 namespace {
 
-// Why `scatter`, of which `add` makes the new w, does not add to w itself;
-// empty: it does.
+// The reason why `scatter`, whose result `add` adds to w, cannot add to w
+// itself; empty when it can.
 std::string WhyNotIntoParam(const Graph& graph, Node* scatter, Node* add,
                             Node* param) {
   const Value w = param->result(), dw = scatter->result();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row tiles are workers one after the other: the rules are the same, split
-// along the rows of the batch, and what is partial is summed up.
+// Tiles of rows act like workers that run in sequence. The pass uses the same
+// partition rules: values are split along the rows of the batch, and partial
+// values are summed over the tiles.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -15,15 +16,15 @@ namespace {
 using Key = std::pair<const Node*, int>;
 Key KeyOf(Value v) { return {v.node, v.index}; }
 
-// How a value is spread over the tiles.
-enum class Part : uint8_t {
-  kWhole,  // the same for all
-  kIndex,  // whole, and read row by row: what the gathers look up
-  kRows,   // each tile has its rows
+// The relation of a value to the tiles.
+enum class Tiling : uint8_t {
+  kWhole,  // the same for all tiles
+  kIndex,  // whole, but read row by row: the indices of a gather
+  kRows,   // each tile has its own rows
   kSum,    // each tile adds to it
 };
 
-// Whether an op of these attributes can add to an operand, and now does.
+// Sets the `accumulate` attribute; returns false when the op has none.
 bool SetAccumulate(Attrs& attrs) {
   bool* const accumulate = AccumulateOf(attrs);
   return accumulate != nullptr && (*accumulate = true);
@@ -39,7 +40,7 @@ class Tiler {
       const std::optional<RowLookup> lookup = LookupOf(*node);
       if (!lookup) continue;
       const Value index = node->operands[lookup->indices];
-      part_[KeyOf(index)] = Part::kIndex;
+      tiling_[KeyOf(index)] = Tiling::kIndex;
       rows_ = index.type().dims[0];
     }
     if (rows_ <= tile_rows_) {
@@ -49,7 +50,7 @@ class Tiler {
     tiles_ = (rows_ + tile_rows_ - 1) / tile_rows_;
     for (const auto& node : graph_.nodes()) RETURN_IF_ERROR(Place(*node));
     for (const Output& out : graph_.outputs()) {
-      if (PartOf(out.value) != Part::kRows) continue;
+      if (TilingOf(out.value) != Tiling::kRows) continue;
       return absl::UnimplementedError(absl::StrCat(
           "tile-rows: output ", out.name, " is wanted for all rows"));
     }
@@ -77,19 +78,19 @@ class Tiler {
   }
 
  private:
-  Part PartOf(Value v) const {
-    const auto it = part_.find(KeyOf(v));
-    return it == part_.end() ? Part::kWhole : it->second;
+  Tiling TilingOf(Value v) const {
+    const auto it = tiling_.find(KeyOf(v));
+    return it == tiling_.end() ? Tiling::kWhole : it->second;
   }
 
   absl::Status Place(Node& node) {
     bool rows = false, late = false;
     for (const Value& v : node.operands) {
-      const Part part = PartOf(v);
-      rows |= part == Part::kRows;
-      late |= part == Part::kSum || late_[v.node];
+      const Tiling tiling = TilingOf(v);
+      rows |= tiling == Tiling::kRows;
+      late |= tiling == Tiling::kSum || late_[v.node];
     }
-    // Only a gather looks its index up row by row.
+    // An index is read row by row only by a gather.
     rows |= LookupOf(node).has_value();
     if (!rows) {
       late_[&node] = late;
@@ -102,19 +103,19 @@ class Tiler {
     };
     if (late) return fail();
     if (node.kind == OpKind::kExchange) {
-      // Row by row it is, unless it works along the rows.
+      // An exchange is rowwise unless it works along the rows.
       const ExchangeAttrs& attrs = node.as<ExchangeAttrs>();
       if (attrs.from == 0 || attrs.to == 0) return fail();
       strategy_[&node] = {{Placement::Split(0)}, {Placement::Split(0)}};
-      part_[{&node, 0}] = Part::kRows;
+      tiling_[{&node, 0}] = Tiling::kRows;
       return absl::OkStatus();
     }
     for (const Strategy& strategy : node.def().rules.partition(node)) {
       if (!Takes(node, strategy)) continue;
       for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
-        part_[{&node, r}] = strategy.results[r] == Placement::Split(0)
-                                ? Part::kRows
-                                : Part::kSum;
+        tiling_[{&node, r}] = strategy.results[r] == Placement::Split(0)
+                                  ? Tiling::kRows
+                                  : Tiling::kSum;
       }
       strategy_[&node] = strategy;
       return absl::OkStatus();
@@ -126,8 +127,8 @@ class Tiler {
     for (size_t k = 0; k < node.operands.size(); ++k) {
       const Value v = node.operands[k];
       const Placement& want = strategy.operands[k];
-      const Part part = PartOf(v);
-      const bool split = part == Part::kRows || part == Part::kIndex;
+      const Tiling tiling = TilingOf(v);
+      const bool split = tiling == Tiling::kRows || tiling == Tiling::kIndex;
       if (v.node->kind == OpKind::kConstant) {
         if (want.kind == Placement::kPartial) return false;
       } else if (want !=
@@ -135,7 +136,7 @@ class Tiler {
         return false;
       }
     }
-    // All rows of everything is no way to cut it.
+    // A strategy with a replicated result would compute all rows in each tile.
     return std::all_of(strategy.results.begin(), strategy.results.end(),
                        [](const Placement& p) {
                          return p == Placement::Split(0) ||
@@ -173,10 +174,11 @@ class Tiler {
     }
   }
 
-  // Every tile waits for its own, as does what is before and after them all.
-  void SetBarrier(Attrs& attrs, int64_t part) const {
+  // Gives each tile a separate barrier, and the nodes before and after all
+  // tiles one too: `stage` is the tile's index, or tiles_, or tiles_ + 1.
+  void SetBarrier(Attrs& attrs, int64_t stage) const {
     if (auto* exchange = std::get_if<ExchangeAttrs>(&attrs)) {
-      exchange->barrier = exchange->barrier * (tiles_ + 2) + part;
+      exchange->barrier = exchange->barrier * (tiles_ + 2) + stage;
     }
   }
 
@@ -185,7 +187,7 @@ class Tiler {
     return {begin, std::min(begin + tile_rows_, rows_)};
   }
 
-  // The tile's part of an operand that `want` asks for.
+  // The operand of the current tile in the placement `want`.
   Value Operand(Value v, const Placement& want) {
     if (want == Placement::Replicated()) return whole_.at(KeyOf(v));
     const auto [it, missing] = rows_of_tile_.try_emplace(KeyOf(v));
@@ -219,7 +221,7 @@ class Tiler {
       attrs = LocalAttrs(node, strategy, types);
     }
     SetBarrier(attrs, tile_);
-    const bool adds_up = tile_ > 0 && PartOf(node.result()) == Part::kSum &&
+    const bool adds_up = tile_ > 0 && TilingOf(node.result()) == Tiling::kSum &&
                          SetAccumulate(attrs);
     if (adds_up) operands.push_back(whole_.at({&node, 0}));
     Node* const twin =
@@ -227,7 +229,7 @@ class Tiler {
     twin->fused_from = node.fused_from;
     for (int r = 0; r < static_cast<int>(node.types.size()); ++r) {
       const Value result = twin->result(r);
-      if (PartOf(node.result(r)) == Part::kRows) {
+      if (TilingOf(node.result(r)) == Tiling::kRows) {
         rows_of_tile_[{&node, r}] = result;
         continue;
       }
@@ -240,12 +242,12 @@ class Tiler {
   const Graph& graph_;
   const int64_t tile_rows_;
   int64_t rows_ = 0, tiles_ = 0;
-  std::map<Key, Part> part_;
-  std::map<const Node*, bool> late_;          // after the last tile
-  std::map<const Node*, Strategy> strategy_;  // of what is done per tile
+  std::map<Key, Tiling> tiling_;
+  std::map<const Node*, bool> late_;          // runs after the last tile
+  std::map<const Node*, Strategy> strategy_;  // of the nodes of each tile
   Graph out_;
   int64_t tile_ = 0;
-  std::map<Key, Value> whole_;         // in out_; sums as they grow
+  std::map<Key, Value> whole_;         // in out_; sums of the tiles so far
   std::map<Key, Value> rows_of_tile_;  // in out_
 };
 

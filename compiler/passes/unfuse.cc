@@ -15,8 +15,8 @@ std::vector<Node*> NodesOf(const Graph& graph) {
   return nodes;
 }
 
-// A node with the operands but the last, and an `add` of that last one, in
-// the place of `node`, whose result `index` was their sum.
+// Replaces `node`, whose result `index` includes the addition of its last
+// operand, by a node without this operand followed by an `add`.
 void SplitAddition(Graph& graph, Node* node, int index, Attrs attrs) {
   graph.set_insertion_point(node);
   graph.set_phase(node->phase);
@@ -34,8 +34,8 @@ void SplitAddition(Graph& graph, Node* node, int index, Attrs attrs) {
   graph.Erase(node);
 }
 
-// The attributes of the same op without its update, and the result that was
-// the new value; -1: there was none.
+// Sets `attrs` to the attributes of the op without its update. Returns the
+// index of the result that is the new value; -1 when the op has no update.
 int TakeUpdateOut(Node& node, Attrs& attrs) {
   attrs = node.attrs;
   if (bool* const accumulate = AccumulateOf(attrs)) {

@@ -46,7 +46,7 @@ absl::StatusOr<bool> VectorizeModels(PassContext& context) {
       if (!status.ok()) return absl::UnimplementedError(status.message());
     }
   }
-  // A new value that depends on no param is that of every model.
+  // A new value that depends on no param is broadcast to every model.
   for (int i = 0; i < static_cast<int>(graph.outputs().size()); ++i) {
     const Output out = graph.outputs()[i];
     if (out.kind != Output::kUpdate || out.value.type().models > 0) continue;

@@ -47,8 +47,9 @@ void CastI32(const int32_t* x, float* y, int64_t n) {
   for (; i < n; ++i) y[i] = static_cast<float>(x[i]);
 }
 
-// One vector of columns, four rows at a time: rows narrower than a vector
-// share cache lines, and a load after a masked store waits for it.
+// Processes one vector of columns, four rows at a time. All four rows are
+// loaded before the first is stored, because rows narrower than a vector share
+// cache lines and a load that follows a masked store to its line stalls.
 template <class Lanes>
 HWY_INLINE void AddBiasColumn(const float* x, const float* b, float* y,
                               int64_t rows, int64_t cols, Lanes lanes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise loops over n contiguous values. A result may be an operand.
+// Elementwise loops over n contiguous values. A result may alias an operand.
 #ifndef ONESTEP_KERNELS_CPU_ELEMENTWISE_H_
 #define ONESTEP_KERNELS_CPU_ELEMENTWISE_H_
 
@@ -12,7 +12,7 @@ void Add(const float* a, const float* b, float* y, int64_t n);
 void Mul(const float* a, const float* b, float* y, int64_t n);
 void CastU8(const uint8_t* x, float* y, int64_t n);
 void CastI32(const int32_t* x, float* y, int64_t n);
-// y[r,c] = x[r,c] + b[c] over [rows, cols].
+// y[r,c] = x[r,c] + b[c]; x and y are [rows,cols].
 void AddBias(const float* x, const float* b, float* y, int64_t rows,
              int64_t cols);
 

@@ -21,22 +21,23 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 HWY_INLINE float SumLanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 HWY_INLINE float MaxLanes(V v) { return hn::GetLane(hn::MaxOfLanes(D(), v)); }
 
-// Up to so many columns, rows may be done kLanes at once, a row to a lane:
-// alone they fill few vectors and pay for horizontal sums. Sums over so few
-// columns are in order, so that both ways give the same bits.
+// With at most this many columns, kLanes rows may be processed at once, one row
+// per lane: a single row fills few vectors and needs horizontal sums. For so
+// few columns both ways sum in the order of the columns, so that they are
+// bit-identical.
 constexpr int64_t kFewCols = 32;
 
-// What one visit of a row's logits tells.
+// The result of one pass over a row's logits.
 struct RowMax {
-  float max;    // with a logit that is NaN: of some of the others
-  bool finite;  // every logit is
+  float max;    // if a logit is NaN, the maximum of only some of the others
+  bool finite;  // whether every logit is finite
 };
 
 HWY_INLINE RowMax MaxOfRow(const float* z, int64_t cols) {
   const D d;
   const V low = hn::Set(d, -kInf);
   V max = low;
-  // 0 times a logit is 0, or NaN when the logit is not finite.
+  // 0 times a logit is 0 if the logit is finite, else NaN.
   V taint = hn::Zero(d);
   ForVectors(cols, [&](int64_t i, auto lanes) HWY_ATTR {
     const V x = lanes.Load(z + i);
@@ -55,7 +56,8 @@ HWY_INLINE float ExpOfRow(const float* z, float max, float* y, int64_t cols) {
   ForVectors(cols, [&](int64_t i, auto lanes) HWY_ATTR {
     const V e = ExpOfNonPositive(hn::Sub(lanes.Load(z + i), shift));
     if (y != nullptr) lanes.Store(e, y + i);
-    // Whole vectors: a load after a masked store waits.
+    // Whole vectors are stored, because a load that follows a masked store to
+    // its line stalls.
     if (cols <= kFewCols) hn::Store(e, d, few + i);
     sum = hn::Add(sum, lanes.Or(e, hn::Zero(d)));
   });
@@ -72,7 +74,7 @@ HWY_INLINE void ScaleRow(float alpha, float* y, int64_t cols) {
   });
 }
 
-// Whether the first z equal to `max` is z[label].
+// Whether z[label] is the first element equal to `max`.
 HWY_INLINE bool FirstIsAt(const float* z, float max, int64_t label) {
   if (z[label] != max) return false;
   const D d;
@@ -89,7 +91,7 @@ HWY_INLINE float Correct(const float* z, RowMax row, int64_t label) {
   return row.finite && FirstIsAt(z, row.max, label) ? 1.0f : 0.0f;
 }
 
-// The large terms first, so that equal ones cancel without a rounding.
+// Subtracts the large terms first, so that equal ones cancel exactly.
 HWY_INLINE V LossOf(V max, V z_label, V sum) {
   return hn::Add(hn::Sub(max, z_label), hn::Log(D(), sum));
 }
@@ -101,11 +103,12 @@ HWY_INLINE float LossOfRow(RowMax row, float z_label, float sum) {
       LossOf(hn::Set(d, row.max), hn::Set(d, z_label), hn::Set(d, sum)));
 }
 
-// Few columns of up to kLanes rows, a row to a lane. Rows that fill no vector
-// pass through a padded copy.
+// The columns of up to kLanes rows, transposed so that each row is one lane.
+// Fewer than kLanes rows, or fewer columns than a block, are copied to padded
+// memory first.
 class Columns {
  public:
-  // x[rows,cols] with 1 <= rows <= kLanes; the other lanes become 0.
+  // Loads x[rows,cols], 1 <= rows <= kLanes; the other lanes become 0.
   HWY_INLINE Columns(const float* x, int64_t rows, int64_t cols)
       : rows_(rows), cols_(cols) {
     HWY_ALIGN float padded[kFewCols * kLanes];
@@ -123,7 +126,7 @@ class Columns {
       return;
     }
     for (int64_t next = 0; next < cols; next += 4) {
-      const int64_t c = std::min(next, cols - 4);  // the last may overlap
+      const int64_t c = std::min(next, cols - 4);  // the last block may overlap
       V v[4];
       LoadColumns(x + c, cols, v);
       HWY_UNROLL(4)
@@ -169,7 +172,7 @@ class Columns {
   HWY_ALIGN float values_[kFewCols * kLanes];
 };
 
-// As RowMax, lane by lane.
+// RowMax for each lane.
 struct LaneMax {
   V max;
   M finite;
@@ -180,13 +183,13 @@ HWY_INLINE LaneMax MaxOf(const Columns& z) {
   V max = hn::Set(d, -kInf), taint = hn::Zero(d);
   for (int64_t c = 0; c < z.size(); ++c) {
     max = hn::Max(max, z[c]);
-    // x - x is 0, or NaN when x is not finite.
+    // x - x is 0 if x is finite, else NaN.
     taint = hn::Or(taint, hn::Sub(z[c], z[c]));
   }
   return {max, hn::Eq(taint, hn::Zero(d))};
 }
 
-// z = exp(z - max); returns the sums.
+// Sets z = exp(z - max) and returns the sum of each lane.
 HWY_INLINE V ExpOf(Columns& z, V max) {
   V sum = hn::Zero(D());
   for (int64_t c = 0; c < z.size(); ++c) {
@@ -197,10 +200,10 @@ HWY_INLINE V ExpOf(Columns& z, V max) {
   return sum;
 }
 
-// What a visit of all columns finds at the label.
+// The value at each row's label, found in one pass over all columns.
 struct AtLabel {
   V value;
-  V correct;  // 1 where it is the first of the largest, else 0
+  V correct;  // 1 where the value is the first of the largest, else 0
 };
 
 HWY_INLINE AtLabel Find(const Columns& z, LaneMax row, V label) {
@@ -221,7 +224,7 @@ HWY_INLINE V LossOfLanes(LaneMax row, V z_label, V sum) {
                         hn::Set(D(), kNan));
 }
 
-// The labels of a block's rows, as floats; 0 in other lanes.
+// The labels of a block's rows as floats; the other lanes are 0.
 HWY_INLINE V LabelsOf(const int32_t* labels, const int32_t* indices, int64_t r,
                       int64_t rows) {
   const hn::RebindToSigned<D> di;
@@ -240,13 +243,14 @@ HWY_INLINE void StoreRows(V v, float* y, int64_t rows) {
   }
 }
 
-// Calls f(r, rows) for the blocks of rows to be done at once and returns the
-// first row of the others.
+// Calls f(r, rows) for each block of rows that is processed with one row per
+// lane; returns the first of the remaining rows, which are processed one by
+// one.
 template <class F>
 HWY_INLINE int64_t ForBlocks(int64_t cols, int64_t begin, int64_t end, F f) {
   if (cols > kFewCols) return begin;
-  // A block that is not full pays for all its lanes: fewer rows are faster one
-  // by one. Measured on Zen 5 with 4 to 32 columns.
+  // A partial block costs as much as a full one, so that fewer rows than
+  // min_rows are faster one by one. Measured on Zen 5 with 4 to 32 columns.
   const int64_t min_rows = 3 + cols * kLanes / 64;
   int64_t r = begin;
   for (; r + min_rows <= end; r += kLanes) f(r, std::min(kLanes, end - r));
@@ -374,7 +378,7 @@ void SoftmaxXentGradRows(const float* logits, const int32_t* labels,
     const int64_t label = labels[indices != nullptr ? indices[r] : r];
     const RowMax row = MaxOfRow(z, cols);
     row_correct[r] = Correct(z, row, label);
-    const float z_label = z[label];  // dz may be z
+    const float z_label = z[label];  // read first, because dz may alias z
     const float sum = ExpOfRow(z, row.max, dz, cols);
     row_loss[r] = LossOfRow(row, z_label, sum);
     const V scale = hn::Set(d, alpha / sum);

@@ -14,9 +14,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
 
-// Rows of a register tile by its width in vectors: the accumulators, one row
-// of b and one broadcast must fit the register file. Measured on Zen 5: with
-// AVX-512 16x1 is 5 % faster than 8x1; with AVX2 6x2.
+// The number of rows of a register tile, by its width in vectors. The
+// accumulators, one row of b and one broadcast value must fit the registers.
+// Chosen on Zen 5: with AVX-512 a 16x1 tile is 5 % faster than 8x1; with AVX2 a
+// 6x2 tile is the fastest.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kMaxVecs = 4;
 constexpr int kTileRows[] = {0, 16, 8, 8, 6};
@@ -25,36 +26,38 @@ constexpr int kMaxVecs = 2;
 constexpr int kTileRows[] = {0, 8, 6};
 #endif
 
-// How a block of k is walked. Measured on Zen 5 with 784-128-10 at batch 32 and
-// 4096, whole and half as wide.
+// The loop order within a block of k. Measured on Zen 5 with the matmuls of
+// 784-128-10 at batch 32 and 4096, and with those of half the hidden units.
 struct Walk {
-  int64_t rows;  // that visit all columns of b before the next rows do
-  int64_t vecs;  // of a column panel at most
+  int64_t rows;  // rows that visit all columns of b before the next rows start
+  int64_t vecs;  // maximal width of a column panel, in vectors
 };
 
 template <bool kAcross>
 HWY_INLINE Walk WalkOf(int64_t rows, int64_t k) {
-  // Whole tiles of 8x3 are as fast as 6x4, and 8 divides batches; fewer rows
-  // want more sums side by side.
+  // Full tiles of 8x3 are as fast as 6x4, and 8 divides the usual batch sizes.
+  // Fewer than 8 rows need wider panels to have enough independent sums.
   const int64_t few_vecs = std::min(kMaxVecs, 3);
   if (!kAcross) return {64, rows < 8 ? kMaxVecs : few_vecs};
-  // Where k is a short batch, wide tiles come to their end less often, and the
-  // L1 cache holds more rows of a; but 8 rows would be tiles of 6 and 2.
+  // For a short k (a small batch in a weight gradient) wide tiles amortise the
+  // loads and stores of c, and the L1 cache holds more rows of a. But 8 rows
+  // would be split into tiles of 6 and 2 rows.
   if (k > 128 || rows <= 8) return {16, few_vecs};
   return {k <= 40 ? 96 : 48, kMaxVecs};
 }
 
-// A column panel of c, at most kMaxVecs vectors wide, and one block of k.
+// A column panel of c, at most kMaxVecs vectors wide, for one block of k.
 struct Panel {
   const float* b;
   int64_t ldb, k;
-  const float* bias;  // null: none
+  const float* bias;  // or null
   bool add, relu;
-  int64_t last;  // columns in the last vector
+  int64_t last;  // number of columns in the last vector
 };
 
-// Adds up c's tile and writes it. Loads c before any store: rows narrower
-// than a vector share cache lines, and a load after a masked store waits.
+// Applies the epilogue to vector v of a tile and stores it to c. All rows of c
+// are loaded before the first store, because rows narrower than a vector share
+// cache lines and a load that follows a masked store to its line stalls.
 template <int kRows, int kVecs, class Lanes>
 HWY_INLINE void FinishColumn(const V (&sum)[kRows][kVecs], int v, Lanes lanes,
                              const Panel& panel, float* HWY_RESTRICT c,
@@ -83,8 +86,9 @@ HWY_INLINE void FinishColumn(const V (&sum)[kRows][kVecs], int v, Lanes lanes,
   for (int r = 0; r < kRows; ++r) lanes.Store(y[r], c + r * ldc);
 }
 
-// c[kRows, kVecs vectors] (+)= a b. Every tile height sums an element in the
-// same order, so that the bits do not depend on how rows are split.
+// c (+)= a b for a tile of kRows rows and kVecs vectors. Tiles of every height
+// sum an element in the same order, so that all splits of the rows are
+// bit-identical.
 template <int kRows, int kVecs, bool kAcross>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
                        const Panel& panel, float* HWY_RESTRICT c, int64_t ldc) {
@@ -98,7 +102,8 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
   }
   const float* HWY_RESTRICT b = panel.b;
   const int64_t ldb = panel.ldb;
-  // A pointer to every fourth row: one to each does not fit the registers.
+  // Only every fourth row has a pointer: kRows pointers do not fit the general
+  // registers.
   const float* rows[(kRows + 3) / 4];
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; r += 4) rows[r / 4] = a + r * (kAcross ? 1 : lda);
@@ -130,7 +135,8 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda,
   }
 }
 
-// Rows [i, end) of a panel, the last ones in ever lower tiles.
+// Computes rows [i, end) of a panel. The remainder is split into tiles of ever
+// smaller powers of two.
 template <int kRows, int kVecs, bool kAcross>
 HWY_INLINE void Rows(const MatMulArgs& args, const float* a, const Panel& panel,
                      float* c, int64_t i, int64_t end) {
@@ -146,7 +152,7 @@ HWY_INLINE void Rows(const MatMulArgs& args, const float* a, const Panel& panel,
   }
 }
 
-// Rows [begin, end) of a panel that is `vecs` vectors wide, at most kVecs.
+// Computes rows [begin, end) of a panel of `vecs` <= kVecs vectors.
 template <int kVecs, bool kAcross>
 HWY_INLINE void PanelRows(int64_t vecs, const MatMulArgs& args, const float* a,
                           const Panel& panel, float* c, int64_t begin,
@@ -158,7 +164,7 @@ HWY_INLINE void PanelRows(int64_t vecs, const MatMulArgs& args, const float* a,
   }
 }
 
-// All columns of rows [begin, end): panels of nearly equal width.
+// Computes all columns of rows [begin, end), in panels of nearly equal width.
 template <bool kAcross>
 HWY_INLINE void Columns(const MatMulArgs& args, const float* a, Panel panel,
                         int64_t max_vecs, int64_t begin, int64_t end) {
@@ -179,7 +185,7 @@ HWY_INLINE void Columns(const MatMulArgs& args, const float* a, Panel panel,
 template <bool kAcross>
 HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
   int64_t p = 0;
-  do {  // once for k = 0
+  do {  // also once for k = 0, to write the epilogue
     const int64_t k = std::min(MatMulBlockK(kAcross), args.k - p);
     const bool done = p + k >= args.k;
     const Panel panel = {.b = args.b + p * args.ldb,
@@ -197,7 +203,7 @@ HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
       if (!done || args.act == Activation::kNone ||
           args.act == Activation::kRelu)
         continue;
-      // The other activations need the registers of the tile.
+      // The other activations need too many registers to be part of a tile.
       for (int64_t r = i; r < stop; ++r) {
         float* y = args.c + r * args.ldc;
         ActivationForward(args.act, y, y, args.n);
@@ -208,7 +214,7 @@ HWY_INLINE void Blocks(const MatMulArgs& args, int64_t begin, int64_t end) {
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
-  if (args.prefetch != nullptr) {  // in tiles of 6 rows and 4 vectors
+  if (args.prefetch != nullptr) {  // Next is called about once per 6x4 tile
     args.prefetch->SpreadOver((end - begin) * args.n / (6 * 4 * kLanes));
   }
   if (args.a_col == 1) {
@@ -220,7 +226,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
 
 int64_t MatMulRowGrain() { return kTileRows[std::min(kMaxVecs, 3)]; }
 
-// y[4,4] = x[4,4] transposed, with row strides ldx and ldy.
+// y[4,4] = x[4,4]^T, with row strides ldx and ldy.
 HWY_INLINE void Transpose4(const float* HWY_RESTRICT x, int64_t ldx,
                            float* HWY_RESTRICT y, int64_t ldy) {
 #if HWY_TARGET == HWY_SCALAR
@@ -251,7 +257,7 @@ void Transpose(const float* x, float* y, int64_t rows, int64_t cols) {
   }
   const int64_t wide = rows / kLanes * kLanes;
   for (int64_t next = 0; next < cols; next += 4) {
-    const int64_t c = std::min(next, cols - 4);  // the last may overlap
+    const int64_t c = std::min(next, cols - 4);  // the last block may overlap
     for (int64_t r = 0; r < wide; r += kLanes) {
       V v[4];
       LoadColumns(x + r * cols + c, cols, v);

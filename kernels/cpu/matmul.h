@@ -9,7 +9,8 @@
 
 namespace onestep::cpu {
 
-// c[m,n] = act(a b + bias), or c += a b. fp32 throughout.
+// c[m,n] = act(a b + bias), or c += a b with `accumulate`. All values and sums
+// are fp32.
 struct MatMulArgs {
   const float* a;        // [m,k]: element (i,p) at a[i * a_row + p * a_col]
   int64_t a_row, a_col;  // one of them is 1
@@ -20,22 +21,23 @@ struct MatMulArgs {
   int64_t m, n, k;
   const float* bias = nullptr;  // [n] or null
   bool accumulate = false;
-  Activation act = Activation::kNone;  // REQUIRES: none with accumulate
-  RowPrefetch* prefetch = nullptr;     // what to ask for meanwhile
+  Activation act = Activation::kNone;  // REQUIRES: kNone with accumulate
+  RowPrefetch* prefetch = nullptr;     // prefetched during the loop; or null
 };
 
-// Values of k that are summed in registers before they are added to c.
-// `across`: rows of a are adjacent in memory (a_col is not 1); 16 of them
-// share a cache line, and each k is a line of its own.
+// The number of products that are summed in registers before the sum is added
+// to c. `across` means that a is stored transposed (a_col is not 1): 16 of its
+// rows then share a cache line, and each k is in a different line.
 constexpr int64_t MatMulBlockK(bool across) { return across ? 256 : 1024; }
 
-// Rows [row_begin, row_end) of c. The bits do not depend on the split.
+// Computes rows [row_begin, row_end) of c; every split is bit-identical.
 void MatMul(const MatMulArgs& args, int64_t row_begin, int64_t row_end);
 
-// Rows that a range should be a multiple of, for ParallelFor's grain.
+// The multiple of rows that ranges should have; the grain for ParallelFor.
 int64_t MatMulRowGrain();
 
-// y[cols,rows] = x[rows,cols] transposed, both dense; for a transposed b.
+// y[cols,rows] = x[rows,cols]^T, both dense. Callers prepare a transposed b
+// with it, because MatMul takes only a row-major b.
 void Transpose(const float* x, float* y, int64_t rows, int64_t cols);
 
 }  // namespace onestep::cpu

@@ -6,23 +6,24 @@
 
 namespace onestep::cpu {
 
-// Matmul kernels that a library makes at run time, each for one shape:
-// c[m,n] = a b, or c += a b; fp32, row-major, dense.
+// Matmul kernels that a library (libxsmm) generates at run time, each for one
+// shape: c[m,n] = a b, or c += a b with `accumulate`. All tensors are fp32,
+// row-major and dense.
 struct MicroGemmShape {
   int64_t m, n, k;
   bool trans_a;  // a is stored [k,m], else [m,k]; b is [k,n]
   bool accumulate;
 };
 
-// A kernel of the library; not owned, callable from any thread, for as long as
-// the process lives. a, b and c must not overlap.
+// A generated kernel. The library owns it; it is valid until the process ends
+// and callable from any thread. REQUIRES: c does not overlap a or b.
 using MicroGemm = void (*)(const float* b, const float* a, float* c, ...);
 
-// nullptr: there is no library, or it makes none for this shape.
+// Returns nullptr when there is no library or it has no kernel for this shape.
 MicroGemm MakeMicroGemm(const MicroGemmShape& shape);
 
-// "libxsmm 1.17"; nullptr when the kernels are built without it, or under
-// ThreadSanitizer, which cannot see what made code does.
+// "libxsmm 1.17"; nullptr when the kernels are built without the library, or
+// with ThreadSanitizer, which cannot instrument generated code.
 const char* MicroGemmLibrary();
 
 }  // namespace onestep::cpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that includes libxsmm (1.17: alpha is 1, beta 0 or 1).
+// The only file that includes libxsmm. Version 1.17 supports only alpha = 1 and
+// beta = 0 or 1.
 #include <libxsmm.h>
 
 #include <limits>
@@ -12,7 +13,7 @@ MicroGemm MakeMicroGemm(const MicroGemmShape& shape) {
   if (MicroGemmLibrary() == nullptr) return nullptr;
   constexpr int64_t kMost = std::numeric_limits<libxsmm_blasint>::max();
   if (shape.m > kMost || shape.n > kMost || shape.k > kMost) return nullptr;
-  // To libxsmm, which is column-major, c is b^T a^T: [n,m] = [n,k] [k,m].
+  // libxsmm is column-major: it computes c^T = b^T a^T, [n,m] = [n,k] [k,m].
   const libxsmm_blasint n = static_cast<libxsmm_blasint>(shape.n);
   const libxsmm_blasint m = static_cast<libxsmm_blasint>(shape.m);
   const libxsmm_blasint k = static_cast<libxsmm_blasint>(shape.k);

@@ -15,8 +15,8 @@ using namespace cpu::HWY_NAMESPACE;  // NOLINT(google-build-using-namespace)
 
 int64_t Target() { return HWY_TARGET; }
 
-// Two pipes with a latency of 4 or 5 cycles need 10 chains; 12 and the two
-// operands still fit the 16 registers of AVX2.
+// Two FMA pipes with a latency of 4 or 5 cycles need 10 independent chains to
+// stay busy; 12 chains and the two operands still fit the 16 registers of AVX2.
 double FmaLoop(int64_t iterations) {
   constexpr int kChains = 12;
   const D d;
@@ -24,7 +24,7 @@ double FmaLoop(int64_t iterations) {
   for (int i = 0; i < kChains; ++i) {
     sum[i] = hn::Set(d, static_cast<float>(i));
   }
-  // Each chain tends to 2, so that no value ever becomes a denormal.
+  // Each chain converges to 2, so that no value ever becomes a denormal.
   const V scale = hn::Set(d, 0.5f), offset = hn::Set(d, 1.0f);
   for (int64_t n = 0; n < iterations; ++n) {
     HWY_UNROLL(12)
@@ -32,7 +32,7 @@ double FmaLoop(int64_t iterations) {
   }
   V total = hn::Zero(d);
   for (const V& s : sum) total = hn::Add(total, s);
-  // Read, so that the loop is not optimised away.
+  // The volatile store keeps the compiler from removing the loop.
   [[maybe_unused]] volatile float sink = hn::GetLane(total);
   return 2.0 * kChains * kLanes * static_cast<double>(iterations);
 }
@@ -49,8 +49,8 @@ HWY_EXPORT(FmaLoop);
 const char* CpuIsa() {
   switch (HWY_DYNAMIC_DISPATCH(Target)()) {
 #if HWY_ARCH_X86
-    case HWY_AVX3:
-      return "avx3";
+    case HWY_AVX3:  // Highway's name for AVX-512 with F, BW, CD, DQ and VL
+      return "AVX-512";
     case HWY_AVX2:
       return "avx2";
 #ifdef HWY_SSE2  // the baseline of newer Highways
@@ -67,6 +67,14 @@ const char* CpuIsa() {
     default:
       return "scalar";
   }
+}
+
+bool HasAvx512() {
+#if HWY_ARCH_X86
+  return HWY_DYNAMIC_DISPATCH(Target)() == HWY_AVX3;
+#else
+  return false;
+#endif
 }
 
 double FmaLoop(int64_t iterations) {

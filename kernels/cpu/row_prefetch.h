@@ -6,12 +6,14 @@
 
 namespace onestep::cpu {
 
-// Rows of a table in memory that are wanted next: a loop that computes asks
-// for a few of their cache lines at a time, so that they are in the cache when
-// they are read, and no load waits for memory.
+// Prefetches the rows of a table that the next batch will read. A compute loop
+// calls Next() regularly; each call prefetches a few cache lines, so that the
+// rows are in the cache when the next step reads them.
+//
+// Not thread-safe. The table and the row indices must outlive the object.
 class RowPrefetch {
  public:
-  // Rows table[rows[0..count)] of `row_bytes` each.
+  // Prefetches table[rows[0..count)]; each row has `row_bytes` bytes.
   RowPrefetch(const void* table, const int32_t* rows, int64_t count,
               int64_t row_bytes)
       : table_(static_cast<const char*>(table)),
@@ -19,14 +21,14 @@ class RowPrefetch {
         last_(rows + count),
         row_bytes_(row_bytes) {}
 
-  // About how often Next will be called: lines asked for long before they are
-  // read may be gone again.
+  // Spreads the lines evenly over about this many calls of Next. A line that is
+  // prefetched too early may be evicted before it is read.
   void SpreadOver(int64_t calls) {
     const int64_t lines = (last_ - rows_) * ((row_bytes_ + 126) / 64);
     lines_ = calls < 1 ? lines : (lines + calls - 1) / calls;
   }
 
-  // Asks for the next few lines; does nothing when all were asked for.
+  // Prefetches the next few lines; does nothing when none is left.
   inline __attribute__((always_inline)) void Next() {
     for (int64_t i = 0; i < lines_; ++i) {
       if (line_ >= end_) {
@@ -43,8 +45,8 @@ class RowPrefetch {
   const char* table_;
   const int32_t *rows_, *last_;
   int64_t row_bytes_;
-  int64_t lines_ = 2;                            // of a call
-  const char *line_ = nullptr, *end_ = nullptr;  // of the row at hand
+  int64_t lines_ = 2;                            // lines per call of Next
+  const char *line_ = nullptr, *end_ = nullptr;  // rest of the current row
 };
 
 }  // namespace onestep::cpu

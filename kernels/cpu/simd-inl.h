@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels share, compiled once per target: loads and stores that
-// never touch memory beyond the values asked for, the loop over them, exp,
-// log1p, sigmoid, and transposed loads and stores.
+// SIMD helpers of the CPU kernels, compiled once per target: loads and stores
+// of full and partial vectors that never access memory beyond the requested
+// values, a loop over them, exp, log1p, sigmoid, and transposed loads and
+// stores.
 
 // Per-target include guard, see hwy/foreach_target.h.
 #if defined(ONESTEP_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -28,15 +29,16 @@ using M = hn::Mask<D>;
 
 constexpr int64_t kLanes = hn::MaxLanes(D());
 
-// A whole vector.
+// Accesses to a full vector.
 struct Full {
   HWY_INLINE V Load(const float* p) const { return hn::LoadU(D(), p); }
   HWY_INLINE void Store(V v, float* p) const { hn::StoreU(v, D(), p); }
-  // v, with `other` in the lanes that are not ours.
+  // v in the lanes of this access, `other` in the rest.
   HWY_INLINE V Or(V v, V /*other*/) const { return v; }
 };
 
-// The first `count` lanes, 1 <= count <= kLanes; Load gives zero in others.
+// Accesses to the first `count` lanes, 1 <= count <= kLanes; Load sets the
+// other lanes to zero.
 struct Part {
   explicit HWY_INLINE Part(int64_t n)
       : count(static_cast<size_t>(n)), mask(hn::FirstN(D(), count)) {}
@@ -53,7 +55,7 @@ struct Part {
   HWY_INLINE void Store(V v, float* p) const {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     hn::BlendedStore(v, mask, D(), p);
-#else  // Highway's blended store may write back lanes that are not ours.
+#else  // Highway's blended store may write to the masked lanes.
     HWY_ALIGN float lanes[kLanes];
     hn::Store(v, D(), lanes);
     for (size_t i = 0; i < count; ++i) p[i] = lanes[i];
@@ -65,21 +67,21 @@ struct Part {
   M mask;
 };
 
-// kLanes bytes as floats.
+// Loads kLanes bytes and converts them to floats.
 HWY_INLINE V LoadU8(const uint8_t* p) {
   const hn::Rebind<uint8_t, D> du8;
   const hn::RebindToSigned<D> di;
   return hn::ConvertTo(D(), hn::PromoteTo(di, hn::LoadU(du8, p)));
 }
 
-// Unlike Max, keeps NaN on every target.
+// Unlike Max, this propagates NaN on every target.
 HWY_INLINE V Relu(V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(D())), x);
 }
 
-// exp(x) for x <= 0; 0 where it would be denormal, NaN of NaN. The reduction
-// and the polynomial are those of Highway's Exp, which takes twice as long:
-// it also covers x > 0 and denormals.
+// exp(x) for x <= 0. The result is 0 where it would be denormal, and NaN for
+// NaN. The range reduction and the polynomial are those of Highway's Exp, which
+// takes twice as long because it also covers x > 0 and denormal results.
 HWY_INLINE V ExpOfNonPositive(V x) {
   const D d;
   const hn::RebindToSigned<D> di;
@@ -105,8 +107,8 @@ HWY_INLINE V ExpOfNonPositive(V x) {
   return hn::IfThenZeroElse(is_zero, hn::MulAdd(expm1, power, power));
 }
 
-// log(1 + e) for 0 <= e <= 1: e times a polynomial fitted to log(1 + e) / e in
-// Chebyshev nodes; off by 1e-7.
+// log(1 + e) for 0 <= e <= 1: e times a polynomial fitted to log(1 + e) / e at
+// Chebyshev nodes. The error is at most 1e-7.
 HWY_INLINE V Log1pOfUnit(V e) {
   constexpr float kTerms[9] = {0.0052534578f, -0.0295885074f, 0.078361668f,
                                -0.136747697f, 0.191114311f,   -0.248443699f,
@@ -128,7 +130,8 @@ HWY_INLINE V Sigmoid(V x) {
   return hn::Div(numerator, hn::Add(one, e));
 }
 
-// Calls f(i, lanes) for the vectors of n values: Full ones, then a Part.
+// Calls f(i, lanes) for each vector of n values, which starts at value i: lanes
+// is Full for all but the last one, which may be a Part.
 template <class F>
 HWY_INLINE void ForVectors(int64_t n, F f) {
   int64_t i = 0;
@@ -147,7 +150,7 @@ HWY_INLINE void StoreColumns(V (&v)[4], float* y, int64_t /*ldy*/) {
 
 #else
 
-// The blocks of 128 bits at x, x + 4 ld, x + 8 ld, ... as one vector.
+// Loads the 128-bit blocks at x, x + 4 ld, x + 8 ld, ... into one vector.
 template <class DX>
 HWY_INLINE hn::Vec<DX> LoadBlocks(DX d, const float* x, int64_t ld) {
   if constexpr (hn::MaxLanes(DX()) == 4) {
@@ -172,7 +175,7 @@ HWY_INLINE void StoreBlocks(DX d, hn::Vec<DX> v, float* y, int64_t ld) {
   }
 }
 
-// Transposes every 4x4 of v: block b of its four vectors.
+// Transposes the 4x4 matrix of each 128-bit block of the four vectors.
 HWY_INLINE void TransposeBlocks(V (&v)[4]) {
   const D d;
   const hn::RepartitionToWide<D> dd;
@@ -186,14 +189,14 @@ HWY_INLINE void TransposeBlocks(V (&v)[4]) {
   v[3] = hn::BitCast(d, hn::InterleaveUpper(dd, hi01, hi23));
 }
 
-// v[j] = column j of x[kLanes,4], whose rows are ldx apart.
+// v[j] = column j of x[kLanes,4] with row stride ldx.
 HWY_INLINE void LoadColumns(const float* x, int64_t ldx, V (&v)[4]) {
   HWY_UNROLL(4)
   for (int i = 0; i < 4; ++i) v[i] = LoadBlocks(D(), x + i * ldx, ldx);
   TransposeBlocks(v);
 }
 
-// The inverse; v is lost.
+// The inverse of LoadColumns; overwrites v.
 HWY_INLINE void StoreColumns(V (&v)[4], float* y, int64_t ldy) {
   TransposeBlocks(v);
   HWY_UNROLL(4)

@@ -15,43 +15,47 @@
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
 
-// Columns of a panel, in vectors: three rows of weights stay in registers.
+// The maximal width of a column panel in vectors; three rows of weights of a
+// panel must fit the registers.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kMaxVecs = 8;
 #else
 constexpr int kMaxVecs = 3;
 #endif
 
-// Columns of x whose bytes share a word. Strokes are a few pixels wide: with
-// three a row of y or dz is loaded for 0.44 as many words as there are
-// nonzeros in MNIST; four are as fast, two and one slower. Measured on Zen 5.
+// The number of columns of x whose bytes share a word. Strokes are a few pixels
+// wide: with three columns, MNIST has 0.44 words per nonzero, and each word
+// costs one load of a row of y or dz. Four columns are as fast, two and one are
+// slower. Measured on Zen 5.
 constexpr int64_t kTriple = 3;
 
-// ---- the fetch --------------------------------------------------------------
+// ---- GatherSparse -----------------------------------------------------------
 
-// Columns that are transposed in registers, and those of a multiple of kTriple
-// that are before their segments are made.
+// kSquare columns are transposed in registers at a time; kBlock columns, a
+// multiple of kTriple, are transposed before their segments are written.
 constexpr int64_t kSquare = 16;
 constexpr int64_t kBlock = kSquare * kTriple;
-// Bytes of a row that are fetched ahead: a table is larger than the caches.
-// Measured on Zen 5 with 784 columns of a 47 MB table: 1 us less of 32 rows.
+// The number of bytes of a row to prefetch ahead, because the table is larger
+// than the caches. Measured on Zen 5 with 784 columns of a 47 MB table: saves
+// 1 us for 32 rows.
 constexpr int64_t kAhead = 256;
 constexpr int64_t kCacheLine = 64;
 
-// The rows of a group, from some column on; rows that are not there stand in
-// for others.
+// The addresses of a group's rows, from some column on. In a group of fewer
+// rows the missing ones repeat a row that exists.
 struct Group {
   const uint8_t* row[kSparseRows];
 };
 
 #if HWY_TARGET != HWY_SCALAR
-// One vector holds a column's bytes of all rows, or of half of them.
+// A vector that holds one column's bytes of all rows of a group, or of half of
+// the rows.
 using DColumn = hn::CappedTag<uint8_t, kSparseRows>;
 using VColumn = hn::Vec<DColumn>;
 constexpr int64_t kColumnBytes = hn::MaxLanes(DColumn());
 
-// kSquare bytes of a row; where there is room for two, those of row + kSquare
-// in the upper half.
+// Loads kSquare bytes of a row. If the vector has room for two rows, the upper
+// half is loaded from row + kSquare.
 HWY_INLINE VColumn LoadRows(const Group& group, int64_t row, int64_t c) {
   const hn::FixedTag<uint8_t, kSquare> d;
   const auto low = hn::LoadU(d, group.row[row] + c);
@@ -63,7 +67,8 @@ HWY_INLINE VColumn LoadRows(const Group& group, int64_t row, int64_t c) {
 #endif
 }
 
-// As one shuffles cards: done four times it transposes.
+// A perfect shuffle (interleaving) of the rows; four of them transpose a 16x16
+// matrix.
 HWY_INLINE void Shuffle(const VColumn (&from)[kSquare],
                         VColumn (&to)[kSquare]) {
   constexpr int kHalf = kSquare / 2;
@@ -75,7 +80,8 @@ HWY_INLINE void Shuffle(const VColumn (&from)[kSquare],
 }
 #endif
 
-// bytes [kSquare,kSparseRows] = columns c and on of the group, transposed.
+// bytes[kSquare,kSparseRows] = columns [c, c + kSquare) of the group,
+// transposed.
 HWY_INLINE void TransposeSquare(const Group& group, int64_t c,
                                 uint8_t* HWY_RESTRICT bytes) {
 #if HWY_TARGET == HWY_SCALAR
@@ -101,7 +107,8 @@ HWY_INLINE void TransposeSquare(const Group& group, int64_t c,
 #endif
 }
 
-// Likewise for the last columns of a table, after which nothing can be read.
+// TransposeSquare for the last columns of a table; reads nothing past column
+// cols.
 HWY_NOINLINE void TransposeLast(const Group& group, int64_t c, int64_t cols,
                                 uint8_t* HWY_RESTRICT bytes) {
   uint8_t padded[kSparseRows][kSquare] = {};
@@ -113,8 +120,8 @@ HWY_NOINLINE void TransposeLast(const Group& group, int64_t c, int64_t cols,
   TransposeSquare(last, 0, bytes);
 }
 
-// to[0..] = the words that are not 0 but for their row; returns how many. May
-// write a vector's worth more.
+// Writes each nonzero words[r] as words[r] | r << 24 to `to`, in order, and
+// returns their number. May write up to a full vector past them.
 HWY_INLINE int64_t KeepNonzeros(const int32_t* HWY_RESTRICT words, int64_t rows,
                                 int32_t* HWY_RESTRICT to) {
   int64_t count = 0;
@@ -131,7 +138,8 @@ HWY_INLINE int64_t KeepNonzeros(const int32_t* HWY_RESTRICT words, int64_t rows,
     count += static_cast<int64_t>(hn::CountTrue(d, some));
   }
 #else
-  // Not Compress: with AVX2, Highway 1.0.3 copies its table at each call.
+  // Compress is not used: with AVX2, Highway 1.0.3 copies its table at each
+  // call.
   for (int64_t r = 0; r < rows; ++r) {
     to[count] = words[r] | static_cast<int32_t>(r) << 24;
     count += words[r] != 0;
@@ -140,8 +148,8 @@ HWY_INLINE int64_t KeepNonzeros(const int32_t* HWY_RESTRICT words, int64_t rows,
   return count;
 }
 
-// Writes the segment of column c, whose bytes and those of the next two are
-// [kTriple,kSparseRows]; returns its end.
+// Writes the segment of columns [c, c + kTriple), whose bytes are
+// [kTriple,kSparseRows]; returns the end of the segment.
 HWY_INLINE int32_t* Segment(const uint8_t* HWY_RESTRICT bytes, int64_t c,
                             int64_t rows, int32_t* HWY_RESTRICT to) {
   const hn::Rebind<int32_t, D> d;
@@ -192,7 +200,7 @@ void GatherSparse(const uint8_t* table, const int32_t* indices, float alpha,
           TransposeLast(group, c, cols, square);
         }
       }
-      // The last columns may have no other two to go with.
+      // The last triple may have fewer than kTriple columns.
       const int64_t done = (end - block + kSquare - 1) / kSquare * kSquare;
       if (done < kBlock) {
         std::memset(bytes + done * kSparseRows, 0, 2 * kSparseRows);
@@ -208,21 +216,21 @@ void GatherSparse(const uint8_t* table, const int32_t* indices, float alpha,
 
 // ---- the products -----------------------------------------------------------
 
-// The values that a byte stands for.
+// A table of the value alpha * byte of each byte.
 struct Values {
   explicit Values(const int32_t* group) {
     float alpha;
     std::memcpy(&alpha, group + 1, sizeof(alpha));
     for (int i = 0; i < 256; ++i) of[i] = alpha * static_cast<float>(i);
   }
-  // Of byte i of a word.
+  // The value of byte i of a word, in all lanes.
   HWY_INLINE V Of(int32_t word, int i) const {
     return hn::Set(D(), of[static_cast<uint8_t>(word >> (8 * i))]);
   }
   HWY_ALIGN float of[256];
 };
 
-// kVecs vectors, of which the last may be a part.
+// Loads and stores of kVecs vectors; the last one may be partial.
 template <int kVecs, class Lanes>
 struct Columns {
   Lanes last;
@@ -239,7 +247,7 @@ struct Columns {
   }
 };
 
-// v, which the compiler is not to load once more for a second use.
+// Keeps v in a register: the compiler must not load it again for a second use.
 HWY_INLINE V InRegister(V v) {
 #if HWY_TARGET == HWY_AVX3
   asm("" : "+v"(v.raw));
@@ -249,7 +257,7 @@ HWY_INLINE V InRegister(V v) {
   return v;
 }
 
-// y += x w for a group of rows.
+// y += x w for one group of rows.
 template <int kVecs, class Lanes>
 HWY_NOINLINE void AddProduct(const int32_t* HWY_RESTRICT group,
                              const Values& values, const float* HWY_RESTRICT w,
@@ -264,7 +272,8 @@ HWY_NOINLINE void AddProduct(const int32_t* HWY_RESTRICT group,
     V row[kTriple][kVecs];
     HWY_UNROLL(3)
     for (int i = 0; i < kTriple; ++i) {
-      // Of columns that are not there any row will do: x is zero.
+      // Columns past the last one have zeros in x, so that any row of w will
+      // do.
       const float* HWY_RESTRICT from = w + std::min(c + i, k - 1) * ldw;
       HWY_UNROLL(8)
       for (int v = 0; v < kVecs; ++v) row[i][v] = columns.Load(from, v);
@@ -288,7 +297,7 @@ HWY_NOINLINE void AddProduct(const int32_t* HWY_RESTRICT group,
   }
 }
 
-// dw += x^T dz for a group of rows.
+// dw += x^T dz for one group of rows.
 template <int kVecs, class Lanes>
 HWY_NOINLINE void AddOuter(const int32_t* HWY_RESTRICT group,
                            const Values& values, const float* HWY_RESTRICT dz,
@@ -332,7 +341,8 @@ HWY_NOINLINE void AddOuter(const int32_t* HWY_RESTRICT group,
   }
 }
 
-// Calls fn(first column, Columns) for panels of columns of nearly equal width.
+// Calls fn(first column, Columns) for each of the panels, which have nearly
+// equal width.
 template <int kVecs, class Fn>
 HWY_INLINE void WithColumns(int64_t vecs, int64_t last, Fn fn) {
   if constexpr (kVecs > 1) {
@@ -358,7 +368,8 @@ HWY_INLINE void ForPanels(int64_t n, Fn fn) {
   }
 }
 
-// A group of MNIST's rows has three quarters of the segments there could be.
+// Estimates the calls of prefetch->Next: about three quarters of the triples
+// have a segment in a group of MNIST rows.
 template <class Args>
 void SpreadOver(const Args& args, int64_t rows, RowPrefetch& prefetch) {
   const int64_t groups = (rows + kSparseRows - 1) / kSparseRows;

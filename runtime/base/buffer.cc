@@ -12,8 +12,8 @@ namespace onestep {
 
 namespace {
 
-// From here on a buffer gets huge pages of its own: a weight or an arena of
-// this size is read from end to end in every step.
+// Buffers of at least this many bytes are placed on separate huge pages: a
+// weight or an arena of this size is read completely in every step.
 constexpr int64_t kLarge = 64 << 10;
 
 }  // namespace
@@ -26,7 +26,8 @@ absl::StatusOr<Buffer> Buffer::Create(int64_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("memory: want ", bytes, " bytes"));
   }
-  // At least one line, so that data() of an empty buffer is a valid address.
+  // At least kBufferAlignment bytes, so that data() of an empty buffer is a
+  // valid address.
   int64_t rounded = AlignUp(bytes > 0 ? bytes : 1);
   const bool huge = bytes >= kLarge && bytes <= INT64_MAX - kHugePage;
   if (huge) rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;

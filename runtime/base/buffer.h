@@ -9,7 +9,7 @@
 
 namespace onestep {
 
-// Every buffer and every arena slice begins at a multiple of this.
+// The alignment in bytes of every buffer and of every slice of an arena.
 inline constexpr int64_t kBufferAlignment = 256;
 
 constexpr int64_t AlignUp(int64_t bytes) {
@@ -21,7 +21,8 @@ class Buffer {
  public:
   Buffer() = default;
 
-  // ResourceExhausted names the bytes asked for.
+  // Returns ResourceExhausted, with the number of bytes requested, when the
+  // allocation fails.
   static absl::StatusOr<Buffer> Create(int64_t bytes);
 
   int64_t bytes() const { return bytes_; }

@@ -13,7 +13,7 @@
 
 namespace onestep {
 
-// Nanoseconds of the steady clock. A read takes some 20 ns on x86.
+// Nanoseconds of the steady clock. A call takes about 20 ns on x86.
 inline int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -21,15 +21,17 @@ inline int64_t NowNs() {
 }
 
 #if defined(__x86_64__)
-// Whether the time stamp counter runs at one rate, whatever the core does.
+// Whether the time stamp counter has a constant rate, independent of the core's
+// frequency and sleep states.
 inline bool TscIsInvariant() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d >> 8 & 1) != 0;
 }
 #endif
 
-// A clock for what is shorter than that: the time stamp counter (some 7 ns a
-// read) where it can serve, else NowNs. Its unit is TickScale's business.
+// A clock for short intervals: the time stamp counter, which takes about 7 ns
+// per read, where it is invariant; else NowNs. TickScale converts its ticks to
+// nanoseconds.
 inline int64_t NowTicks() {
 #if defined(__x86_64__)
   static const bool tsc = TscIsInvariant();
@@ -38,7 +40,8 @@ inline int64_t NowTicks() {
   return NowNs();
 }
 
-// From ticks to NowNs, for ticks between construction and End.
+// Converts readings of NowTicks to the time of NowNs. Construct it before the
+// measurement and call End() after it; ToNs is valid for ticks in between.
 class TickScale {
  public:
   TickScale() : begin_(Now()) {}
@@ -59,7 +62,8 @@ class TickScale {
   struct Moment {
     int64_t ns, ticks;
   };
-  // Both clocks at once: of some tries the one that nothing came between.
+  // Reads both clocks at the same moment: of five attempts the one that took
+  // the least time, so that no interruption lies between the two reads.
   static Moment Now() {
     Moment best = {};
     int64_t least = std::numeric_limits<int64_t>::max();

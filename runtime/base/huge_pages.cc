@@ -7,7 +7,8 @@ namespace onestep {
 
 void PreferHugePages(void* p, int64_t bytes) {
 #if defined(MADV_HUGEPAGE)
-  // Only whole pages inside the range: others have neighbours.
+  // Only huge pages that lie completely inside the range; the others also hold
+  // memory of other owners.
   const auto begin =
       (reinterpret_cast<uintptr_t>(p) + kHugePage - 1) / kHugePage * kHugePage;
   const auto end =

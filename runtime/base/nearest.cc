@@ -7,7 +7,8 @@
 namespace onestep {
 
 int EditDistance(absl::string_view a, absl::string_view b) {
-  // row[j]: the distance of the letters of `a` so far to the first j of `b`.
+  // row[j]: the distance of the first i characters of `a` to the first j of
+  // `b`.
   std::vector<int> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {

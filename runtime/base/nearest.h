@@ -9,10 +9,12 @@
 
 namespace onestep {
 
-// Letters to insert, delete or replace to turn `a` into `b` (Levenshtein).
+// The Levenshtein distance: the least number of characters to insert, delete or
+// replace to turn `a` into `b`.
 int EditDistance(absl::string_view a, absl::string_view b);
 
-// The candidate nearest to `word`, the first of several; "" of none.
+// The candidate with the least distance to `word`, the first one in a tie; ""
+// when there are no candidates.
 std::string NearestOf(absl::string_view word,
                       const std::vector<std::string>& candidates);
 

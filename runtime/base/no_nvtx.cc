@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for nvtx.cc where NVTX was not found.
+// Replaces nvtx.cc in builds without NVTX.
 #include "runtime/base/nvtx.h"
 
 namespace onestep {

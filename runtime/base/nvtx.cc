@@ -10,7 +10,7 @@
 namespace onestep {
 namespace {
 
-// Null when no tool is attached, which is settled at the first call.
+// Null when no profiler is attached at the first call.
 nvtxDomainHandle_t Domain() {
   static const nvtxDomainHandle_t domain = nvtxDomainCreateA("onestep");
   return domain;

@@ -8,14 +8,16 @@
 
 namespace onestep {
 
-// A range on the timeline of a tool that follows NVTX (Nsight Systems), in
-// domain "onestep", for as long as it lives, on this thread: nested ones end
-// last to first. Without a tool, or built without CUDA, it is a test of a
-// pointer.
+// An NVTX range of domain "onestep" on the timeline of a profiler such as
+// Nsight Systems. The range lasts from construction to destruction. Ranges of a
+// thread must nest, and each ends on the thread that began it. Without a
+// profiler the cost is one pointer test; in a build without CUDA the class does
+// nothing.
 class ScopedRange {
  public:
   explicit ScopedRange(absl::string_view name);
-  // Of [first, first + n): "steps 64..95"; of one: "epoch 3".
+  // Names the range after the items [first, first + n): "steps 64..95", or
+  // "epoch 3" when n is 1.
   ScopedRange(absl::string_view name, int64_t first, int64_t n);
   ~ScopedRange();
   ScopedRange(const ScopedRange&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The macros that Debian 12's Abseil does not have yet.
+// Status macros that Abseil 20220623 (Debian 12) does not have.
 #ifndef ONESTEP_RUNTIME_BASE_STATUS_H_
 #define ONESTEP_RUNTIME_BASE_STATUS_H_
 
@@ -27,7 +27,8 @@
   if (!tmp.ok()) return tmp.status();     \
   lhs = std::move(tmp).value()
 
-// For our own broken invariants only: prints file and line, and aborts.
+// Aborts with file and line when an internal invariant does not hold. Errors
+// that a user can cause are returned as absl::Status instead.
 #define CHECK(condition)                                                    \
   do {                                                                      \
     if (!(condition)) {                                                     \

@@ -9,27 +9,29 @@
 
 namespace onestep {
 
-// A parallel region as the thread that opened it saw it: what is between
-// `begin` and `body_begin` is the fork, between `body_end` and `end` the join.
+// The times of a parallel region on the thread that opened it: the fork lasts
+// from `begin` to `body_begin`, the join from `body_end` to `end`.
 struct ForkStamps {
   int64_t begin = 0, body_begin = 0, body_end = 0, end = 0;
 };
 
-// When the calls of the steps of one Run began and ended; all times by NowNs,
-// though they were taken by NowTicks.
-// On a GPU they are those of the device, laid end to end from `begin` on.
+// The begin and end of each call of each step of one Run. While a run records,
+// times are in ticks of NowTicks; TicksToNs converts them to the time of NowNs.
+// On a GPU the durations are those measured on the device, laid end to end from
+// `begin` on.
 struct StepTrace {
   struct Worker {
-    int64_t begin = 0, end = 0;  // of its part of the run
-    int64_t calls = 0;           // of a step
-    // [steps, calls + 1]: the begin of a step's first call, and the end of
-    // each: a call begins when the one before it ends.
+    int64_t begin = 0, end = 0;  // of this worker's part of the run
+    int64_t calls = 0;           // number of calls per step
+    // [steps, calls + 1]: the begin of a step's first call, then the end of
+    // each call. A call begins when the previous one ends.
     std::vector<int64_t> stamps;
-    // Regions that the worker opened, in order; the first `forks_recorded`.
-    // There was no room for `forks_missed` more.
+    // The parallel regions that the worker opened, in order. Only the first
+    // `forks_recorded` entries are valid; `forks_missed` more regions did not
+    // fit.
     std::vector<ForkStamps> forks;
     int64_t forks_recorded = 0, forks_missed = 0;
-    // On a GPU: what a call takes that does nothing, a part of each.
+    // On a GPU: the duration of an empty call, which is part of each call.
     int64_t empty_ns = 0;
 
     int64_t at(int64_t step, int64_t call) const {
@@ -38,7 +40,7 @@ struct StepTrace {
   };
   void TicksToNs(const TickScale& scale);
 
-  int64_t begin = 0, end = 0;  // of the run as its caller saw it
+  int64_t begin = 0, end = 0;  // of the whole run, on the calling thread
   int64_t steps = 0;
   std::vector<Worker> workers;
 };

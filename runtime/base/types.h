@@ -15,12 +15,12 @@ enum class DType : uint8_t { kF32, kU8, kI32 };
 const char* DTypeName(DType dtype);
 int64_t DTypeBytes(DType dtype);
 
-// The type of a tensor: row-major, dense. No dims is a scalar.
+// The type of a dense row-major tensor. A scalar has no dims.
 struct TensorType {
   DType dtype = DType::kF32;
   std::vector<int64_t> dims;
-  // Of a step that trains many models: K >= 1, a tensor of these dims for each
-  // of K models; 0: one tensor, shared by them all.
+  // In a step that trains several models: K >= 1 means one tensor of these dims
+  // for each of K models; 0 means one tensor that all models share.
   int64_t models = 0;
 
   int rank() const { return static_cast<int>(dims.size()); }
@@ -28,13 +28,13 @@ struct TensorType {
   int64_t bytes() const {        // of all models
     return num_elements() * DTypeBytes(dtype) * (models == 0 ? 1 : models);
   }
-  // "f32[32,128]", "f32[]"; of 16 models "16xf32[32,128]".
+  // "f32[32,128]", "f32[]"; with 16 models "16xf32[32,128]".
   std::string ToString() const;
 
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-// f32 with these dims; the common case.
+// The f32 type with these dims.
 inline TensorType F32(std::vector<int64_t> dims) {
   return TensorType{DType::kF32, std::move(dims)};
 }

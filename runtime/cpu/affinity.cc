@@ -18,10 +18,10 @@
 namespace onestep {
 namespace {
 
-// More than any Linux is built for; keeps "0-999999999" from eating memory.
+// More CPUs than any Linux supports; bounds the memory of "0-999999999".
 constexpr int kMaxCpus = 1 << 16;
 
-// "0,1,2,5" as "0-2,5", in the order given.
+// Formats {0, 1, 2, 5} as "0-2,5", in the given order.
 std::string RangesOf(const std::vector<int>& cpus) {
   std::string text;
   for (size_t i = 0; i < cpus.size();) {
@@ -39,7 +39,7 @@ bool ParseCpu(absl::string_view text, int* cpu) {
          absl::SimpleAtoi(text, cpu) && *cpu < kMaxCpus;
 }
 
-// Adds the CPUs of "3" or "4-7"; false when it is neither.
+// Appends the CPUs of "3" or "4-7"; returns false for any other text.
 bool AppendRange(absl::string_view text, std::vector<int>* cpus) {
   const std::pair<absl::string_view, absl::string_view> ends =
       absl::StrSplit(text, absl::MaxSplits('-', 1));

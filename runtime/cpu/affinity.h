@@ -16,32 +16,32 @@ namespace onestep {
 
 struct Affinity {
   enum Kind {
-    kNone,     // wherever the kernel likes
+    kNone,     // workers are not pinned
     kCompact,  // the allowed CPUs in order, one hardware thread per core first
-    kList,     // worker w on cpus[w]
+    kList,     // worker w runs on cpus[w]
   };
   Kind kind = kNone;
-  std::vector<int> cpus;  // of kList: not empty, no CPU twice
+  std::vector<int> cpus;  // kList only: not empty, no CPU twice
 };
 
-// "none", "compact", or CPUs and ranges of them such as "0,2,4-7".
-// InvalidArgument with what was wanted and what it got.
+// Parses "none", "compact", or a list of CPUs and ranges such as "0,2,4-7".
+// Returns InvalidArgument when the text is none of these or repeats a CPU.
 absl::StatusOr<Affinity> ParseAffinity(absl::string_view text);
 
-// The text that ParseAffinity reads, neighbours as ranges.
+// The text that ParseAffinity reads; consecutive CPUs are written as ranges.
 std::string ToString(const Affinity& affinity);
 
-// The CPU of each of `workers` workers; none of kNone. More workers than
-// `allowed` has CPUs start over in kCompact. InvalidArgument when a list is
-// shorter than the workers or has a CPU that is not `allowed`. `root` is
-// cpu_info.h's.
+// The CPU of each of `workers` workers; an empty list for kNone. With kCompact
+// and more workers than allowed CPUs, the CPUs are assigned repeatedly. Returns
+// InvalidArgument when a list has fewer CPUs than there are workers or a CPU
+// that is not in `allowed`. `root` is a prefix of /sys for tests (cpu_info.h).
 absl::StatusOr<std::vector<int>> WorkerCpus(const Affinity& affinity,
                                             int workers,
                                             const std::vector<int>& allowed,
                                             const std::string& root = "");
 
-// Lets `thread` run on `cpus` only; a Status that names them when the kernel
-// refuses.
+// Pins `thread` to `cpus`. Returns the kernel's error with the list of CPUs
+// when it refuses. REQUIRES: cpus is not empty.
 absl::Status SetThreadCpus(pthread_t thread, const std::vector<int>& cpus);
 
 }  // namespace onestep

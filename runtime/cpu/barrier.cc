@@ -9,15 +9,16 @@
 
 namespace onestep {
 
-// Not std::atomic's wait: libstdc++'s calls sched_yield first, which hands a
-// shared core to the other program for a whole slice. With no spins before it
-// 16 us of work took 2400 beside two busy programs, 85 with this.
+// std::atomic::wait is not used, because libstdc++'s calls sched_yield first,
+// which gives a shared core to another program for a whole time slice. Measured
+// without spinning beside two busy programs, a step of 16 us of work took
+// 2400 us with it and 85 us with this futex.
 void Barrier::Sleep(uint32_t before) {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (true) {
     const uint32_t now = word_.load(std::memory_order_seq_cst);
     if ((now ^ before) & kFlip) break;
-    // Returns at once when the word is no longer `now`.
+    // The call returns at once if the word is no longer `now`.
     syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, now, nullptr, nullptr, 0);
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);

@@ -144,7 +144,7 @@ absl::Status Chain::RunTraced(int64_t n, StepTrace& trace) {
   trace.workers.resize(1);
   StepTrace::Worker& worker = trace.workers[0];
   PrepareTrace(n, worker);
-  // A call that opens more than two regions is not known.
+  // No known call opens more than two parallel regions.
   worker.forks.assign(2 * n * worker.calls, {});
   const ForkRecorder recorder(worker.forks);
   TickScale scale;

@@ -14,17 +14,18 @@
 
 namespace onestep {
 
-// A slot is one place of memory that steps read or write: bound by name from
-// outside, or part of the chain's arena. Steps hold the address of the slot's
-// address, so that binding and striding need not touch them.
+// A slot is a region of memory that steps read or write: either the caller's
+// memory, bound by name, or a slice of the chain's arena. Steps hold a pointer
+// to the slot's address, so that they stay valid when Bind or a stride changes
+// the address.
 struct Slot {
-  std::string name;  // of a leaf or result; "" for a temporary
+  std::string name;  // the leaf's or result's name; "" for a temporary
   int64_t bytes = 0;
-  int64_t offset = -1;  // in the arena; -1: only outside memory
+  int64_t offset = -1;  // in the arena; -1: the caller's memory
 };
 
-// Steps called one after the other: what a CPU lowering makes. All memory is
-// taken by Create and Finish; Run allocates nothing.
+// An Executable of the CPU: a list of calls that run in sequence. Create and
+// Finish allocate all memory; Run allocates none.
 class Chain : public Executable {
  public:
   using Call = std::function<void()>;
@@ -37,29 +38,33 @@ class Chain : public Executable {
   T* const* address(int slot) const {
     return reinterpret_cast<T* const*>(&addresses_[slot]);
   }
-  // Likewise in the step that follows; points to null when none does in this
-  // Run.
+  // The slot's address in the next step. The pointer it points to is null
+  // during the last step of a Run.
   template <typename T>
   T* const* next_address(int slot) const {
     return reinterpret_cast<T* const*>(&next_addresses_[slot]);
   }
   void AddStep(StepInfo info, Call call);
-  // Taken where the chain has one call: repeat(n) makes that of up to n steps,
-  // each on the values bound for it, and returns of how many, at least one. The
-  // same bits.
+  // An optional fast path for a chain of a single call; Run ignores it for
+  // longer chains. repeat(n) runs up to n consecutive steps, each on its own
+  // strided addresses, and returns the number of steps it ran, at least 1. Its
+  // results must be bit-identical to n separate calls.
   using Repeat = std::function<int64_t(int64_t n)>;
   void SetRepeat(Repeat repeat) { repeat_ = std::move(repeat); }
-  // By how much the slot's address advances after a step.
+  // The number of bytes by which the slot's address advances after a step.
   int64_t stride_bytes(int slot) const;
-  // Values of the whole life of the chain, written once here.
+  // Fills an f32 arena slot with a constant that keeps its value for the
+  // lifetime of the chain.
   void FillSlot(int slot, float value);
-  // The first error of a call; Run stops there and returns it.
+  // Records an error of a call. Run stops after this call and returns the first
+  // error.
   void Fail(absl::Status status) { error_.Update(std::move(status)); }
-  // Memory that any step may use while it runs; grows to the largest request.
-  // Its address is valid once Finish was called.
+  // The slot of a scratch region that each step may use while it runs. It is as
+  // large as the largest request, and its address is valid after Finish.
   static constexpr int kScratch = 0;
   void RequestScratch(int64_t bytes);
-  // Ends building.
+  // Allocates the scratch region and ends building. Returns ResourceExhausted
+  // when the allocation fails.
   absl::Status Finish(std::string lowering, std::string plan);
 
   // ---- Executable ----
@@ -67,11 +72,12 @@ class Chain : public Executable {
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
-  // The same in two halves, for a worker of a team: takes the memory; runs and
-  // fills it, by NowTicks. REQUIRES: `n` of both are equal.
+  // RunTraced in two halves, for a worker of a team. PrepareTrace allocates the
+  // memory of `trace`; RunInto runs the steps and records times of NowTicks.
+  // REQUIRES: both calls have the same `n`.
   void PrepareTrace(int64_t n, StepTrace::Worker& trace) const;
   absl::Status RunInto(int64_t n, StepTrace::Worker& trace);
-  // What Run says first: FailedPrecondition when something is not bound.
+  // Returns FailedPrecondition when a slot is not bound, as Run does.
   absl::Status CheckBound();
   const std::vector<StepInfo>& steps() const override { return infos_; }
   std::string lowering() const override { return lowering_; }
@@ -88,7 +94,7 @@ class Chain : public Executable {
 
   Chain() = default;
   void Advance(int64_t steps);
-  // Calls stamp() when a step begins and after each of its calls.
+  // Runs n steps; calls stamp() at the begin of a step and after each call.
   template <typename Stamp>
   absl::Status RunSteps(int64_t n, const Stamp& stamp);
 
@@ -98,7 +104,7 @@ class Chain : public Executable {
   std::vector<Stream> streams_;
   std::vector<StepInfo> infos_;
   std::vector<Call> calls_;
-  Repeat repeat_;  // of the last call, or none
+  Repeat repeat_;  // may be empty
   Buffer arena_;
   Buffer scratch_;
   int64_t scratch_bytes_ = 0;

@@ -20,22 +20,24 @@ namespace onestep {
 namespace {
 
 constexpr int kRounds = 31;
-constexpr int kTrips = 200;  // there and back, in a round
+constexpr int kTrips = 200;  // round trips per round
 constexpr int kTurns = 2 * kRounds * kTrips;
 constexpr size_t kMaxPairs = 16;
 
-// A line, and beside it what prefetchers fetch with it, for itself.
+// A cache line, together with its neighbour, which the prefetcher loads too.
 struct alignas(128) Line {
   std::atomic<int> turn = -1;
 };
 
-// Spins without a pause, which takes longer than what is measured.
+// Spins without a pause instruction, which would take longer than the transfer
+// that is measured.
 void WaitFor(const Line& line, int turn) {
   while (line.turn.load(std::memory_order_acquire) != turn) {
   }
 }
 
-// Takes every second turn, from `first` on.
+// Stores turns first, first + 2, ... below `end`, each after the other thread
+// has stored the turn before it.
 void TakeTurns(Line& line, int first, int end) {
   for (int turn = first; turn < end; turn += 2) {
     WaitFor(line, turn - 1);
@@ -43,7 +45,7 @@ void TakeTurns(Line& line, int first, int end) {
   }
 }
 
-// Nanoseconds from `from` to `to`.
+// The latency from CPU `from` to CPU `to` in nanoseconds.
 absl::StatusOr<double> Measure(int from, int to) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Team> team,
                    Team::Create(2, {Affinity::kList, {from, to}}));

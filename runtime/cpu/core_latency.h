@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far apart cores are: what threads that write the same rows pay for it.
+// The latency between cores, which threads pay when they write the same rows.
 #ifndef ONESTEP_RUNTIME_CPU_CORE_LATENCY_H_
 #define ONESTEP_RUNTIME_CPU_CORE_LATENCY_H_
 
@@ -12,19 +12,21 @@ namespace onestep {
 
 struct CoreLatency {
   int from = 0, to = 0;  // CPUs
-  double ns = 0;         // in which a cache line that one wrote is the other's
+  double ns = 0;         // time to transfer a cache line between them
 
-  // Cores of one L3 are seen at 20 to 50 ns, those of two at 100 to 250.
+  // Measured: 20 to 50 ns for cores that share an L3, 100 to 250 ns for cores
+  // of different L3s.
   bool far() const { return ns > 100; }
 };
 
-// The longest of those between the CPU of the first and of each other of
-// `threads` workers that `affinity` places; of more than 17 CPUs, 16 of the
-// others, evenly spaced. With Affinity::kNone those on which they run best: one
-// per core first. The median of many round trips, 2 or 3 ms a pair. A virtual
-// machine may be moved, so that it holds for a moment only.
-// FailedPrecondition: there are fewer than two CPUs; errors of Team::Create.
-// REQUIRES: threads >= 1.
+// Measures the latency between the CPU of worker 0 and the CPUs of the other
+// workers, and returns the largest. `affinity` places the `threads` workers;
+// Affinity::kNone is measured as kCompact. With more than 17 CPUs only 16
+// evenly spaced other CPUs are measured. Each pair takes 2 or 3 ms; the result
+// is the median of 31 rounds. On a virtual machine the cores may move at any
+// time, so that the result holds only for a moment. Returns FailedPrecondition
+// when there are fewer than two CPUs, and the errors of Team::Create. REQUIRES:
+// threads >= 1.
 absl::StatusOr<CoreLatency> MeasureCoreLatency(int threads,
                                                const Affinity& affinity = {});
 

@@ -23,7 +23,7 @@
 namespace onestep {
 namespace {
 
-// Lines of a file; none when it cannot be read.
+// The lines of a file; empty when it cannot be read.
 std::vector<std::string> ReadLines(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
@@ -36,7 +36,8 @@ std::string FirstLine(const std::string& path) {
   return lines.empty() ? "" : lines.front();
 }
 
-// quota / period rounded up; 0 for "max", -1 and whatever is no number.
+// quota / period, rounded up; 0 (no limit) for "max", -1 and any other text
+// that is not a positive number.
 int CpusOf(absl::string_view quota_text, absl::string_view period_text) {
   int64_t quota = 0, period = 0;
   if (!absl::SimpleAtoi(quota_text, &quota) ||
@@ -55,9 +56,9 @@ int LimitOfGroup(const std::string& dir) {
                 FirstLine(dir + "/cpu.cfs_period_us"));
 }
 
-// A group and those around it, up to the mount point. In a container the
-// group's path may lie outside of what is mounted, and only the mount point
-// itself is there.
+// Appends the existing folders of a group and its parents, up to the mount
+// point. In a container the group's path may lie outside the mounted tree, so
+// that only the mount point exists.
 void AddGroups(const std::string& mount, std::string group,
                std::vector<std::string>& groups) {
   while (true) {
@@ -71,7 +72,7 @@ void AddGroups(const std::string& mount, std::string group,
   }
 }
 
-// A name of the core that `cpu` lies on.
+// A name of the physical core of `cpu`.
 std::string CoreOf(int cpu, const std::string& root) {
   // The list of a core's threads is the same for all of them.
   const std::string threads =
@@ -95,7 +96,7 @@ int UsableCpus() {
 
 std::vector<int> AffinityCpus() {
   std::vector<int> cpus;
-  // Machines with more CPUs than the mask holds are refused with EINVAL.
+  // The call fails with EINVAL when the machine has more CPUs than the mask.
   for (size_t size = CPU_SETSIZE; size <= (1u << 16); size *= 2) {
     cpu_set_t* const mask = CPU_ALLOC(size);
     const size_t bytes = CPU_ALLOC_SIZE(size);
@@ -151,7 +152,7 @@ int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
 
 std::vector<int> CoresFirst(const std::vector<int>& cpus,
                             const std::string& root) {
-  std::map<std::string, int> seen;  // CPUs of the core so far
+  std::map<std::string, int> seen;  // number of CPUs so far, by core
   std::vector<std::pair<int, int>> ranked;
   for (const int cpu : cpus) ranked.push_back({seen[CoreOf(cpu, root)]++, cpu});
   std::stable_sort(

@@ -26,8 +26,8 @@ struct CallTimes {
   double ns = 0, traced_ns = 0;  // per call
 };
 
-// Of a chain with three places of one float each, and the calls that `make`
-// gives for it. The least of some samples: what is asked for is a cost.
+// Times a chain of kCalls calls made by `make`, with three slots of one float
+// each. Takes the minimum of the samples, because disturbances only add time.
 absl::StatusOr<CallTimes> TimeCalls(
     absl::FunctionRef<absl::StatusOr<OnednnCall>(Onednn&)> make) {
   std::vector<Slot> slots = {{}};
@@ -60,7 +60,8 @@ absl::StatusOr<CallTimes> TimeCalls(
 
 OnednnView Place(int slot) { return {.slot = slot}; }
 
-// The median of readings in a row that differ: what is shorter cannot be told.
+// The resolution of NowTicks: the median difference of consecutive readings
+// that differ.
 double ClockStepNs() {
   std::array<int64_t, 10'000> ticks;
   TickScale scale;

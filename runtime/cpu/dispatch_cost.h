@@ -6,17 +6,17 @@
 
 namespace onestep {
 
-// What it costs to call a chain's steps when there is nothing to compute,
-// measured here and now on one thread, in nanoseconds.
+// The overhead of the calls of a chain, in nanoseconds on one thread.
 struct DispatchCost {
-  double clock_ns = 0;       // what a call of a traced run takes longer
-  double clock_step_ns = 0;  // from one reading of it to the next
+  double clock_ns = 0;       // extra time per call in a traced run
+  double clock_step_ns = 0;  // resolution of the clock of a traced run
   double call_ns = 0;        // an empty call of a chain
-  double matmul_ns = 0;      // a oneDNN matmul of 1x1 by 1x1, call included
-  double eltwise_ns = 0;     // a oneDNN eltwise over one value, likewise
+  double matmul_ns = 0;      // a call of a oneDNN matmul of 1x1 by 1x1
+  double eltwise_ns = 0;     // a call of a oneDNN eltwise on one value
 };
 
-// Takes some 40 ms. The error is oneDNN's, when it makes no primitive.
+// Measures the overhead now; takes about 40 ms. Returns oneDNN's error when it
+// cannot make a primitive.
 absl::StatusOr<DispatchCost> MeasureDispatchCost();
 
 }  // namespace onestep

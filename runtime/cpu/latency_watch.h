@@ -10,15 +10,17 @@
 
 namespace onestep {
 
-// Whether cores are far apart, by the time in which one loads a line that
-// another wrote, its part of the clock's own in it: on two cores of a Zen 5
-// 18 ns while near, 123 while far. That is not core_latency.h's scale, on which
-// a line goes to a core that waits for it: 42 and 180 there.
+// Classifies two cores as near or far by the time to load a cache line that the
+// other core wrote, including a share of the clock's overhead: on two cores of
+// a Zen 5, 18 ns when near and 123 ns when far. The scale differs from that of
+// core_latency.h, where a core waits for the line: 42 and 180 ns.
 class FarByLoads {
  public:
-  // Whether they are, by the mean in which the last times count most.
+  // Adds a measured time to an exponential moving average; returns whether the
+  // cores are far apart.
   bool Add(double ns) {
-    // Less: the other wrote nothing since. More: this thread was stopped.
+    // A shorter time means that the other core has not written since the last
+    // probe, a longer one that this thread was preempted; both are ignored.
     if (ns < kLeastNs || ns > kMostNs) return far_;
     mean_ns_ += (ns - mean_ns_) / kWeight;
     far_ = mean_ns_ > (far_ ? kNearNs : kFarNs);
@@ -27,46 +29,46 @@ class FarByLoads {
 
  private:
   static constexpr double kLeastNs = 10, kMostNs = 1000;
-  // Between the two figures above; apart, so that it does not flicker.
+  // Between the two figures above; the gap is a hysteresis against flicker.
   static constexpr double kNearNs = 50, kFarNs = 70;
   static constexpr double kWeight = 8;
 
   double mean_ns_ = kFarNs;
-  bool far_ = true;  // until known to be near: the lesser harm
+  bool far_ = true;  // the safer assumption before the first measurements
 };
 
-// How far apart the cores of working threads are, told while they work: a
-// virtual machine moves its cores, from near to far and back within seconds.
-// All threads probe now and then; a probe times a few loads of lines that
-// another one wrote in its last.
+// Watches the distance of the cores of working threads: a virtual machine may
+// move its cores from near to far and back within seconds. Every thread calls
+// Probe from time to time; a probe times a few loads of cache lines that
+// another thread wrote in its previous probe.
 class LatencyWatch {
  public:
   // REQUIRES: workers >= 2.
   explicit LatencyWatch(int workers) : boards_(workers) {}
 
-  // By worker w's thread; some 0.2 us where cores are near, 0.8 where far.
-  // Whether they are far.
+  // Returns whether the cores are far apart. Takes about 0.2 us when they are
+  // near, 0.8 us when far. Thread rule: worker w calls with its own number.
   bool Probe(int w) {
-    Board& own = boards_[w];
+    Board& mine = boards_[w];
     for (int i = 0; i < kLines; ++i) {
-      own.lines[i].next.store(kNext[i], std::memory_order_relaxed);
+      mine.lines[i].next.store(kNext[i], std::memory_order_relaxed);
     }
     const int others = static_cast<int>(boards_.size()) - 1;
     const Board& other =
-        boards_[(w + 1 + own.probes++ % others) % (others + 1)];
+        boards_[(w + 1 + mine.probes++ % others) % (others + 1)];
     const int64_t begin = NowNs();
-    uint32_t at = 0;  // each load tells where the next one is
+    uint32_t at = 0;  // each load depends on the previous one
     for (int i = 0; i < kLines; ++i) {
       at = other.lines[at].next.load(std::memory_order_relaxed);
     }
     const int64_t ns = NowNs() - begin;
-    own.last = at;
-    return own.far.Add(static_cast<double>(ns) / kLines);
+    mine.last = at;
+    return mine.far.Add(static_cast<double>(ns) / kLines);
   }
 
  private:
   static constexpr int kLines = 4;
-  // Not in order of address, so that no line is fetched ahead.
+  // Not in the order of addresses, so that no line is prefetched.
   static constexpr uint32_t kNext[kLines] = {2, 3, 1, 0};
 
   struct alignas(512) Line {
@@ -74,9 +76,9 @@ class LatencyWatch {
   };
   struct Board {
     Line lines[kLines];
-    // Of the owner alone.
+    // Used only by the board's worker.
     alignas(512) uint32_t probes = 0;
-    uint32_t last = 0;  // so that the loads are made
+    uint32_t last = 0;  // keeps the compiler from removing the loads
     FarByLoads far;
   };
   std::vector<Board> boards_;

@@ -20,19 +20,20 @@ ParallelFn RealParallel() {
   return real;
 }
 
-// Of this thread's recorder; null: none.
+// The output of this thread's recorder; null when it has none.
 thread_local std::vector<ForkStamps>* recorded = nullptr;
 thread_local int64_t recorded_count = 0;
 
 struct Region {
   Body body;
   void* data;
-  // Thread 0 writes them while the others read what is above.
+  // Thread 0 writes the stamps while the other threads read the fields above,
+  // so that they are in another cache line.
   alignas(64) ForkStamps stamps;
 };
 
-// What the threads of a recorded region run. ThreadSanitizer sees neither the
-// fork before it nor the join after it.
+// The body that the threads of a recorded region run. It is not instrumented,
+// because ThreadSanitizer sees neither libgomp's fork nor its join.
 ONESTEP_NO_TSAN void RunBody(void* data) {
   Region* const region = static_cast<Region*>(data);
   if (omp_get_thread_num() != 0) return region->body(region->data);
@@ -64,7 +65,8 @@ int64_t ForkRecorder::count() const { return recorded_count; }
 
 }  // namespace onestep
 
-// Found before libgomp's own, by our code and by the libraries'.
+// The dynamic linker resolves calls to this definition before libgomp's, both
+// from this program and from its libraries.
 extern "C" ONESTEP_NO_TSAN void GOMP_parallel(void (*body)(void*), void* data,
                                               unsigned threads,
                                               unsigned flags) {

@@ -9,15 +9,16 @@
 
 namespace onestep {
 
-// Writes down the parallel regions that this thread opens while it lives, our
-// own and those inside oneDNN: both ask GNU's OpenMP runtime for them, whose
-// entry this program takes in between; times are by NowTicks. Allocates
-// nothing: regions for which `forks` has no room are only counted.
+// Records the OpenMP parallel regions that this thread opens during the
+// recorder's lifetime, including those inside oneDNN. The program interposes
+// GOMP_parallel, the entry point of GNU's OpenMP runtime. Times are in ticks of
+// NowTicks. The recorder allocates nothing: regions that do not fit in `forks`
+// are only counted. `forks` must outlive the recorder.
 //
-// Thread rule: one recorder at a time on a thread, and used by it alone.
+// Thread rule: a thread has at most one recorder and alone uses it.
 class ForkRecorder {
  public:
-  // Unavailable where parallel regions do not pass that entry.
+  // Returns Unavailable in builds with another OpenMP runtime.
   static absl::Status Available();
 
   explicit ForkRecorder(std::vector<ForkStamps>& forks);
@@ -25,7 +26,7 @@ class ForkRecorder {
   ForkRecorder(const ForkRecorder&) = delete;
   ForkRecorder& operator=(const ForkRecorder&) = delete;
 
-  // So far, those without room included.
+  // The number of regions so far, including those that did not fit.
   int64_t count() const;
 };
 

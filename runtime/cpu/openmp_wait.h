@@ -4,13 +4,13 @@
 
 namespace onestep {
 
-// Makes the OpenMP team of this process, oneDNN's and ours, spin only briefly
-// before it sleeps: left alone, GNU's spins for milliseconds, and where other
-// programs share the cores a step becomes 40 times slower. Its runtime reads
-// the environment while it is loaded, so the program is started again with
-// GOMP_SPINCOUNT set. Returns, having done nothing, when the user has set that
-// or OMP_WAIT_POLICY, and when it cannot start again.
-// REQUIRES: first thing in main; `argv` is main's.
+// Makes the OpenMP threads of this process spin only briefly before they sleep.
+// By default GNU's runtime spins for milliseconds, which makes a step up to 40
+// times slower when other programs share the cores. The runtime reads its
+// environment when it is loaded; therefore this function sets GOMP_SPINCOUNT
+// and executes the program again. It does nothing when the user has set
+// GOMP_SPINCOUNT or OMP_WAIT_POLICY, or when the program cannot be executed
+// again. REQUIRES: main calls this first, with its own `argv`.
 void LimitOpenmpSpinning(char** argv);
 
 }  // namespace onestep

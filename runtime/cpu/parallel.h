@@ -10,7 +10,8 @@ extern "C" {
 void __tsan_acquire(void* addr);
 void __tsan_release(void* addr);
 }
-// The compiler's own hand-over of variables comes before any announcement.
+// Functions with a parallel region are not instrumented: the compiler passes
+// the captured variables to the threads before the fork is annotated.
 #define ONESTEP_NO_TSAN __attribute__((no_sanitize_thread))
 #define ONESTEP_TSAN_ACQUIRE(p) __tsan_acquire(p)
 #define ONESTEP_TSAN_RELEASE(p) __tsan_release(p)
@@ -22,10 +23,11 @@ void __tsan_release(void* addr);
 
 namespace onestep {
 
-// Calls fn(begin, end) over [0, n) in at most `threads` contiguous ranges,
-// each of at least `grain` items and a multiple of `grain` long except the
-// last; one range runs in the caller. The split depends only on the
-// arguments. OpenMP's team, which oneDNN uses too, so that there is one pool.
+// Calls fn(begin, end) for contiguous ranges that cover [0, n), in parallel.
+// There are at most `threads` ranges; the length of each is a multiple of
+// `grain`, except for the last one. The calling thread runs one of them. The
+// split depends only on the arguments. The threads are OpenMP's, which oneDNN
+// uses too, so that the process has one thread pool.
 template <typename Fn>
 ONESTEP_NO_TSAN void ParallelFor(int threads, int64_t n, int64_t grain,
                                  const Fn& fn) {
@@ -35,7 +37,7 @@ ONESTEP_NO_TSAN void ParallelFor(int threads, int64_t n, int64_t grain,
     if (n > 0) fn(int64_t{0}, n);
     return;
   }
-  // libgomp's fork and join are invisible to ThreadSanitizer: announced here.
+  // ThreadSanitizer does not see libgomp's fork and join; annotate them.
   char fork = 0, join = 0;
   ONESTEP_TSAN_RELEASE(&fork);
 #pragma omp parallel for schedule(static, 1) num_threads(ranges)

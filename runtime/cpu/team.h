@@ -13,21 +13,22 @@
 
 namespace onestep {
 
-// Threads that are started once and then run one function after another, all
-// of them the same one at the same time. Worker 0 is the calling thread; the
-// others spin briefly and then sleep between two functions.
+// A pool of threads that all run the same function at the same time. The
+// threads are started once; between two functions they spin briefly and then
+// sleep. Worker 0 is the thread that calls Run.
 //
-// With an affinity every worker stays on its CPU, the calling thread while it
-// is inside Run: elsewhere it, the threads it starts and other teams have all
-// CPUs.
+// With an affinity every worker is pinned to its CPU. The calling thread is
+// pinned only inside Run; outside, it and the threads that it starts may use
+// all CPUs.
 //
-// Thread rule: created, run and destroyed by one thread at a time, with an
-// affinity always the same. Without one, also inside another team's function.
+// Thread rule: one thread at a time creates, runs and destroys a team; with an
+// affinity it must always be the same thread. A team without an affinity may
+// also be used inside another team's function.
 class Team {
  public:
-  // Starts workers - 1 threads. InvalidArgument: WorkerCpus() has no CPU for
-  // each; ResourceExhausted: the system has no more threads; otherwise the
-  // kernel's reason not to pin one.
+  // Starts workers - 1 threads. Returns the InvalidArgument of WorkerCpus,
+  // ResourceExhausted when the system cannot start a thread, or the kernel's
+  // error when it refuses to pin one.
   // REQUIRES: workers >= 1.
   static absl::StatusOr<std::unique_ptr<Team>> Create(int workers,
                                                       const Affinity& affinity);
@@ -37,15 +38,15 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Calls fn(w) once for every worker w at the same time and returns when all
-  // have returned. What was written before is seen in fn, and what fn wrote
-  // after it. Denormal numbers count as zero inside fn, in operands and in
-  // results; the calling thread's own mode comes back. Allocates nothing.
-  // REQUIRES: not from inside fn; fn does not throw.
+  // Calls fn(w) once for every worker w, in parallel, and returns when all
+  // calls have returned. Writes before Run are visible in fn, and writes of fn
+  // are visible after Run. Inside fn denormal operands and results are flushed
+  // to zero; afterwards the calling thread's mode is restored. Allocates
+  // nothing. REQUIRES: Run is not called from inside fn; fn does not throw.
   void Run(absl::FunctionRef<void(int worker)> fn);
 
-  // For the workers inside fn.
-  // REQUIRES: all of them wait there equally often.
+  // A barrier for the workers inside fn.
+  // REQUIRES: all workers call Wait equally often.
   Barrier& barrier() { return barrier_; }
   int workers() const { return barrier_.workers(); }
 
@@ -53,18 +54,19 @@ class Team {
   Team(int workers, int spins) : barrier_(workers, spins) {}
   absl::Status Start();
   absl::Status Pin(const std::vector<int>& cpus);
-  // The calling thread to these; empty: it stays where it is.
+  // Pins the calling thread to `cpus`; does nothing when they are empty.
   static void MoveCaller(const std::vector<int>& cpus);
   void Work(int worker);
 
-  // Before and after each function all workers meet here.
+  // All workers synchronise here before and after each function.
   Barrier barrier_;
-  // What the barrier hands over; null: the end.
+  // The function to run, published by the barrier; null tells the threads to
+  // exit.
   const absl::FunctionRef<void(int)>* fn_ = nullptr;
   std::vector<std::thread> threads_;  // of workers 1, 2, ...
-  // The calling thread's inside Run, and those it comes back to; empty: it is
-  // not pinned.
-  std::vector<int> own_cpu_, caller_cpus_;
+  // The CPU of worker 0 inside Run, and the CPUs that the calling thread gets
+  // back after it; both are empty when the team is not pinned.
+  std::vector<int> worker0_cpu_, caller_cpus_;
 };
 
 }  // namespace onestep

@@ -61,9 +61,9 @@ absl::Status TeamProgram::Bind(absl::string_view name, void* data,
   for (Worker& worker : workers_) {
     if (worker.results.find(name) != worker.results.end()) continue;
     const auto offset = worker.offsets.find(name);
-    char* const own = static_cast<char*>(data) +
-                      (offset == worker.offsets.end() ? 0 : offset->second);
-    RETURN_IF_ERROR(worker.chain->Bind(name, own, stride_bytes, steps));
+    char* const part = static_cast<char*>(data) +
+                       (offset == worker.offsets.end() ? 0 : offset->second);
+    RETURN_IF_ERROR(worker.chain->Bind(name, part, stride_bytes, steps));
   }
   return absl::OkStatus();
 }
@@ -89,7 +89,7 @@ absl::Status TeamProgram::CheckBound() const {
           absl::StrCat("run: ", name, " is not bound"));
     }
   }
-  // A chain that cannot run would leave the others waiting for it.
+  // If one chain could not run, the other workers would wait for it forever.
   for (const Worker& worker : workers_) {
     RETURN_IF_ERROR(worker.chain->CheckBound());
   }
@@ -102,7 +102,7 @@ absl::Status TeamProgram::RunWorkers(
   team_->Run([&](int w) {
     Worker& worker = workers_[w];
     Move(worker, /*in=*/true);
-    team_->barrier().Wait(w);  // before anyone gives its part back
+    team_->barrier().Wait(w);  // all parts are read before any is written back
     status_[w] = run(w);
     Move(worker, /*in=*/false);
   });

@@ -16,15 +16,16 @@
 
 namespace onestep {
 
-// Memory through which workers give each other values. Every exchange has a
-// place of its own, twice: steps use the two alternately, so that a worker
-// may write the next step's while another still reads this step's. One
+// Shared memory through which workers exchange values. Every exchange has two
+// separate buffers that steps use alternately, so that a worker may write the
+// values of the next step while another one still reads those of this step. One
 // barrier between writing and reading is then enough.
 class ExchangeMemory {
  public:
-  // `bytes` of each exchange.
+  // bytes[e] is the size of exchange e.
   static absl::StatusOr<std::unique_ptr<ExchangeMemory>> Create(
       const std::vector<int64_t>& bytes);
+  // The buffer of `exchange` in steps of this parity (0 or 1).
   float* at(int exchange, int parity) const {
     return data_ + (parity * stride_ + offsets_[exchange]);
   }
@@ -37,33 +38,34 @@ class ExchangeMemory {
   int64_t stride_ = 0;
 };
 
-// One chain per worker, run side by side by a team: steps follow each other
-// without a return to the caller, and what is between the workers is calls
-// of their chains. Params live in the workers' own memory while a Run lasts:
-// each takes its part when it begins and gives it back when it ends. A worker
-// alone has no pieces: it computes in the caller's memory.
+// One chain per worker, which a team runs in parallel. All steps of a Run
+// execute without a return to the calling thread; exchanges and barriers are
+// calls of the chains. During a Run each worker keeps its part of the params in
+// private memory: it copies them in at the begin and back at the end. A single
+// worker has no pieces and computes in the caller's memory.
 class TeamProgram : public Executable {
  public:
-  // A worker's part of a param: `outer` runs of `run` bytes, the first at
-  // `begin` of the whole param, each `stride` after the one before.
+  // A worker's part of a param: `outer` runs of `run` bytes. The first run
+  // begins `begin` bytes after the start of the param; consecutive runs are
+  // `stride` bytes apart.
   struct Piece {
     std::string name;
     int64_t outer, run, stride, begin;
-    bool gives_back;  // this worker writes the part when a Run ends
+    bool gives_back;  // this worker copies the part back after a Run
   };
   struct Worker {
     std::unique_ptr<Chain> chain;
     std::vector<Piece> pieces;
     std::vector<Buffer> memory;  // one per piece
-    // In bytes from what the caller binds to what is this worker's, for inputs
-    // and results of which each worker has a part.
+    // For inputs and results that are split over the workers: the offset in
+    // bytes of this worker's part in the memory that the caller binds.
     std::map<std::string, int64_t, std::less<>> offsets;
-    // Results that worker 0 alone gives out; the others' stay here, where
-    // their own later steps may read them.
+    // Private memory for results that only worker 0 writes to the bound memory;
+    // later steps of this worker may read them.
     std::map<std::string, Buffer, std::less<>> results;
   };
 
-  // REQUIRES: as many workers as the team has.
+  // REQUIRES: workers.size() == team->workers().
   TeamProgram(std::shared_ptr<Team> team,
               std::unique_ptr<ExchangeMemory> exchanges,
               std::vector<Worker> workers, std::string lowering,
@@ -73,7 +75,7 @@ class TeamProgram : public Executable {
                     int64_t stride_bytes = 0, int64_t steps = 0) override;
   absl::Status Run(int64_t n) override;
   absl::Status RunTraced(int64_t n, StepTrace& trace) override;
-  // Of worker 0.
+  // The steps of worker 0.
   const std::vector<StepInfo>& steps() const override {
     return workers_[0].chain->steps();
   }
@@ -88,16 +90,17 @@ class TeamProgram : public Executable {
 
  private:
   absl::Status CheckBound() const;
-  // run(w) is the steps of worker w.
+  // Copies the params in, calls run(w) for every worker w in parallel, and
+  // copies the params back.
   absl::Status RunWorkers(absl::FunctionRef<absl::Status(int worker)> run);
-  // Params between the caller's memory and the worker's own.
+  // Copies params from the caller's memory to the worker's, or back.
   void Move(Worker& worker, bool in) const;
 
   std::shared_ptr<Team> team_;
   std::unique_ptr<ExchangeMemory> exchanges_;
   std::vector<Worker> workers_;
-  std::vector<absl::Status> status_;                  // of each worker's Run
-  std::map<std::string, char*, std::less<>> params_;  // the caller's, or null
+  std::vector<absl::Status> status_;                  // by worker
+  std::map<std::string, char*, std::less<>> params_;  // bound memory, or null
   std::string lowering_, plan_;
 };
 

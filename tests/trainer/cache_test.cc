@@ -33,6 +33,13 @@ TEST_F(CacheTest, KeepsWhatAnotherRunKeptMeanwhile) {
   EXPECT_TRUE(third.Get("c").is_null());
 }
 
+TEST_F(CacheTest, AKeyWithAvx3AsIsaIsFoundAsAvx512) {
+  Cache("file.json", "a value").Put(R"({"cpu":{"isa":"avx3"},"batch":32})", 1);
+  const Cache later("file.json", "a value");
+  EXPECT_EQ(later.Get(R"({"cpu":{"isa":"AVX-512"},"batch":32})"), 1);
+  EXPECT_EQ(later.Keys().size(), 1);
+}
+
 TEST_F(CacheTest, TheLaterValueOfAKeyCounts) {
   Cache first("file.json", "a value"), second("file.json", "a value");
   second.Put("a", 2);

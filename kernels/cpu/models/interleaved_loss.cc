@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
 
-// A float64 sum in every lane.
+// A float64 sum for each lane.
 class Sums {
  public:
   HWY_INLINE Sums() {
@@ -47,7 +47,8 @@ class Sums {
   hn::Vec<Wide> sums_[kLanes / hn::MaxLanes(Wide())];
 };
 
-// One row of logits, a model to a lane; steps as of a row in loss.cc.
+// One row of logits, with one model per lane. The computation is that of a row
+// in loss.cc.
 template <class Lanes>
 class Row {
  public:
@@ -55,26 +56,27 @@ class Row {
                        Lanes lanes) {
     const D d;
     cols_ = cols;
-    // Not the member, which would be in memory.
+    // A local variable, because the member would be kept in memory.
     V max = hn::Set(d, -std::numeric_limits<float>::infinity());
     V taint = hn::Zero(d);
     for (int64_t c = 0; c < cols; ++c) {
       const V x = lanes.Load(z + c * stride);
       hn::Store(x, d, values_ + c * kLanes);
       max = hn::Max(max, x);
-      // x - x is 0, or NaN when x is not finite.
+      // x - x is 0 if x is finite, else NaN.
       taint = hn::Or(taint, hn::Sub(x, x));
     }
     max_ = max;
     finite_ = hn::Eq(taint, hn::Zero(d));
   }
 
-  // 1 where the first of the largest logits is at the label, else 0.
+  // Returns 1 in each lane where the first of the largest logits is at the
+  // label, else 0.
   HWY_INLINE V Correct(int64_t label) const {
     const D d;
     const V none = hn::Set(d, static_cast<float>(cols_)), max = max_;
     V first = none, at = hn::Zero(d);
-    for (int64_t c = 0; c < cols_; ++c) {  // no branch by the label
+    for (int64_t c = 0; c < cols_; ++c) {  // no branch that depends on labels
       const V best = hn::IfThenElse(hn::Eq((*this)[c], max), at, none);
       first = hn::Min(first, best);
       at = hn::Add(at, hn::Set(d, 1.0f));
@@ -84,7 +86,7 @@ class Row {
     return hn::IfThenElseZero(correct, hn::Set(d, 1.0f));
   }
 
-  // The values become exp(z - max); returns their sum.
+  // Replaces each value z by exp(z - max) and returns their sum.
   HWY_INLINE V Exp() {
     const V max = max_;
     V sum = hn::Zero(D());
@@ -114,8 +116,9 @@ class Row {
   HWY_ALIGN float values_[kInterleavedCols * kLanes];
 };
 
-// Rows that are loaded before the gradient of the first is stored: where rows
-// share cache lines, a load after a masked store waits.
+// The number of rows that are loaded before the gradient of the first is
+// stored: where rows share cache lines, a load that follows a masked store to
+// its line stalls.
 constexpr int64_t kRowsAtOnce = 4;
 
 template <class Lanes>

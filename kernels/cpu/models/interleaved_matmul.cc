@@ -13,8 +13,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
 
-// Rows of a register tile by its width in vectors: the sums, a row of b and a
-// vector of a fit the registers, and FMAs take longer than the loads.
+// The number of rows of a register tile, by its width in vectors. The sums, a
+// row of b and a vector of a fit the registers, and the FMAs take longer than
+// the loads.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kMaxVecs = 4;
 constexpr int kTileRows[] = {0, 8, 8, 4, 4};
@@ -23,20 +24,20 @@ constexpr int kMaxVecs = 2;
 constexpr int kTileRows[] = {0, 8, 4};
 #endif
 
-// A vector has the models of one column from some model on or, where they are
-// few, all models of several columns. A panel is at most kMaxVecs of them and
-// one block of k. Strides are in floats.
+// A vector holds consecutive models of one column or, where the models are few,
+// all models of several columns. A panel has at most kMaxVecs vectors and one
+// block of k. Strides are in floats.
 struct Panel {
   int64_t k, a_row, a_col, b_row, b_vec, c_row, c_vec;
   const float* b;
-  const float* bias;  // null: none
+  const float* bias;  // or null
   bool add, relu;
-  int64_t models;       // in a vector of a
-  int64_t lanes, last;  // of all vectors but the last, and of that
+  int64_t models;       // number of models in a vector of a
+  int64_t lanes, last;  // lanes in use in each vector, and in the last one
   const int32_t* model_of_lane;
 };
 
-// Adds up c's tile and writes it.
+// Applies the epilogue to vector v of a tile and stores it to c.
 template <int kRows, int kVecs, class Lanes>
 HWY_INLINE void FinishVector(const V (&sum)[kRows][kVecs], int v, Lanes lanes,
                              const Panel& panel, float* HWY_RESTRICT c) {
@@ -64,7 +65,8 @@ HWY_INLINE void FinishVector(const V (&sum)[kRows][kVecs], int v, Lanes lanes,
   for (int r = 0; r < kRows; ++r) lanes.Store(y[r], c + r * row);
 }
 
-// c[kRows, kVecs vectors] (+)= a b. `kShare`: columns share a vector.
+// c (+)= a b for a tile of kRows rows and kVecs vectors. With kShare several
+// columns share a vector.
 template <int kRows, int kVecs, bool kShare, class Lanes>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, const Panel& panel,
                        Lanes lanes, float* HWY_RESTRICT c) {
@@ -82,7 +84,8 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, const Panel& panel,
   }
   const float* HWY_RESTRICT b = panel.b;
   const int64_t a_row = panel.a_row, b_vec = panel.b_vec;
-  // A pointer to every fourth row: one to each does not fit the registers.
+  // Only every fourth row has a pointer: kRows pointers do not fit the general
+  // registers.
   const float* rows[(kRows + 3) / 4];
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; r += 4) rows[r / 4] = a + r * a_row;
@@ -118,7 +121,8 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, const Panel& panel,
   }
 }
 
-// `rows` rows of a panel, the last ones in ever lower tiles.
+// Computes `rows` rows of a panel. The remainder is split into tiles of ever
+// smaller powers of two.
 template <int kRows, int kVecs, bool kShare, class Lanes>
 HWY_INLINE void Rows(const float* a, const Panel& panel, Lanes lanes, float* c,
                      int64_t rows) {
@@ -132,7 +136,7 @@ HWY_INLINE void Rows(const float* a, const Panel& panel, Lanes lanes, float* c,
   }
 }
 
-// `rows` rows of a panel that is `vecs` vectors wide, at most kVecs.
+// Computes `rows` rows of a panel of `vecs` <= kVecs vectors.
 template <int kVecs, bool kShare, class Lanes>
 HWY_INLINE void PanelRows(int64_t vecs, const float* a, const Panel& panel,
                           Lanes lanes, float* c, int64_t rows) {
@@ -143,8 +147,8 @@ HWY_INLINE void PanelRows(int64_t vecs, const float* a, const Panel& panel,
   }
 }
 
-// All columns, in panels of nearly equal width. The last of `vecs` vectors has
-// `last` lanes.
+// Computes all columns, in panels of nearly equal width. The last of the `vecs`
+// vectors has `last` lanes in use.
 template <bool kShare, class Lanes>
 HWY_INLINE void Columns(const float* a, Panel panel, Lanes lanes, float* c,
                         int64_t rows, int64_t vecs, int64_t last) {
@@ -162,7 +166,8 @@ HWY_INLINE void Columns(const float* a, Panel panel, Lanes lanes, float* c,
 
 bool ModelsShareVector(int64_t models) { return 2 * models <= kLanes; }
 
-// One block of k, which `panel` describes but for its lanes and vectors.
+// Computes one block of k. The caller sets all fields of `panel` except those
+// of the lanes and vectors.
 void Block(const InterleavedMatMulArgs& args, const float* a, Panel panel,
            float* c, int64_t rows) {
   const int64_t models = args.models;
@@ -213,7 +218,7 @@ void InterleavedMatMul(const InterleavedMatMulArgs& args, int64_t begin,
           end - begin);
   }
   if (args.act == Activation::kNone || args.act == Activation::kRelu) return;
-  // The other activations need the registers of the tile.
+  // The other activations need too many registers to be part of a tile.
   ActivationForward(args.act, c, c, (end - begin) * panel.c_row);
 }
 

@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
 
-// Calls f(i, lanes, z, w, y) for the vectors of row r, with w = mask weights;
-// z and w are 0 in lanes that are not ours.
+// Calls f(i, lanes, z, w, y) for each vector of row r, with w = mask weights.
+// In the unused lanes of a partial vector z and w are 0.
 template <class F>
 HWY_INLINE void ForPairs(const SigmoidBceArgs& args, int64_t r, F f) {
   const D d;
@@ -39,7 +39,7 @@ void SigmoidBceRows(const SigmoidBceArgs& args, float* row_loss, int64_t begin,
     V sum = hn::Zero(d);
     ForPairs(args, r, [&](int64_t, auto, V z, V w, V y) HWY_ATTR {
       const V e = ExpOfNonPositive(hn::Neg(hn::Abs(z)));
-      // w softplus(z) - w y z, in which nothing cancels.
+      // w softplus(z) - w y z, arranged so that no large terms cancel.
       const V above = hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), w);
       const V linear = hn::Mul(hn::NegMulAdd(w, y, above), z);
       sum = hn::Add(sum, hn::MulAdd(w, Log1pOfUnit(e), linear));

@@ -18,7 +18,8 @@ namespace onestep::cpu::HWY_NAMESPACE {
 
 // ---- dots and loss ----------------------------------------------------------
 
-// Contexts whose dots are taken at once, by the number of registers.
+// The number of contexts whose dot products are computed at once, limited by
+// the number of registers.
 #if HWY_TARGET == HWY_AVX3
 constexpr int64_t kTogether = 4;
 #else
@@ -53,7 +54,7 @@ HWY_INLINE V4 SumOfBlocks(DX d, hn::Vec<DX> v) {
   }
 }
 
-// The sums of the lanes of a, b, c and e.
+// The four horizontal sums of a, b, c and e.
 HWY_INLINE V4 SumsOf(V a, V b, V c, V e) {
   const D d;
   const hn::RepartitionToWide<D> dd;
@@ -67,7 +68,7 @@ HWY_INLINE V4 SumsOf(V a, V b, V c, V e) {
                  hn::BitCast(d, hn::InterleaveUpper(dd, ab2, ce2))));
 }
 
-// In whole vectors: a load that spans several stores waits.
+// Stores whole vectors, because a load that spans several stores stalls.
 template <class DX>
 HWY_INLINE void StoreTile(DX d, V4 a, V4 b, V4 c, float* tile) {
   const V4 zero = hn::Zero(D4());
@@ -102,7 +103,8 @@ HWY_INLINE void StoreDots(V (&z)[kContexts][kBlock], float* tile) {
 
 #endif  // HWY_TARGET
 
-// The dots of kContexts rows x with a block of rows o, to their tiles.
+// Writes the dot products of kContexts rows x with a block of rows o to their
+// tiles.
 template <int kContexts>
 HWY_INLINE void Dots(float* const* x, float* const* o, int64_t cols,
                      float* tile) {
@@ -128,8 +130,8 @@ HWY_INLINE void Dots(float* const* x, float* const* o, int64_t cols,
   StoreDots<kContexts>(z, tile);
 }
 
-// Turns the dots of a tile into the coefficients of the update, and returns
-// their part of the loss.
+// Replaces the dot products of a tile by the coefficients of the update and
+// returns their part of the loss.
 HWY_INLINE V Coefficients(const float* masks, const float* weights,
                           const float* targets, V lr, float* tile) {
   const D d;
@@ -143,7 +145,7 @@ HWY_INLINE V Coefficients(const float* masks, const float* weights,
     const V e = ExpOfNonPositive(hn::Neg(hn::Abs(z)));
     const V p = hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e));
     const V sigmoid = hn::IfThenElse(hn::Lt(z, hn::Zero(d)), hn::Mul(e, p), p);
-    // weight softplus(z) - target z, in which nothing cancels.
+    // weight softplus(z) - target z, arranged so that no large terms cancel.
     const V above = hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), weight);
     const V linear = hn::Mul(hn::Sub(above, target), z);
     loss = hn::Add(loss, hn::MulAdd(weight, Log1pOfUnit(e), linear));
@@ -155,8 +157,8 @@ HWY_INLINE V Coefficients(const float* masks, const float* weights,
 
 // ---- updates ----------------------------------------------------------------
 
-// A block's rows. A vector store may be to any memory, so that pointers that
-// are in memory would be read again after it; these are not.
+// Local copies of the pointers to a block's rows. The compiler must assume that
+// a vector store overwrites pointers in memory and would reload them after it.
 struct BlockRows {
   explicit HWY_INLINE BlockRows(float* const* o) {
     HWY_UNROLL(6)
@@ -166,9 +168,10 @@ struct BlockRows {
   float* rows[kBlock];
 };
 
-// A block of outputs against all contexts: x[j] += sum over k of g o[k] and
-// o[k] += sum over j of g old_x[j], g of the pairs' tiles. kCopied: old_x are
-// copies of x; else x itself.
+// Updates a block of outputs and all contexts: x[j] += the sum over k of g
+// o[k], and o[k] += the sum over j of g old_x[j], with the coefficients g of
+// the pairs' tiles. With kCopied, old_x are copies of x; else they are x
+// itself.
 template <bool kCopied>
 HWY_INLINE void Update(const float* tiles, float* const* x,
                        const float* old_rows, int64_t num_contexts,
@@ -203,8 +206,8 @@ HWY_INLINE void Update(const float* tiles, float* const* x,
   });
 }
 
-// Likewise of the contexts' mean: error += sum over k of g o[k] and
-// o[k] += g mean.
+// The update of CBOW, with the mean of the contexts: error += the sum over k of
+// g o[k], and o[k] += g mean.
 HWY_INLINE void UpdateMean(const float* tile, const float* mean, float* error,
                            float* const* outputs, int64_t cols) {
   const BlockRows o(outputs);
@@ -224,7 +227,7 @@ HWY_INLINE void UpdateMean(const float* tile, const float* mean, float* error,
 
 // ---- steps ------------------------------------------------------------------
 
-// The loss of a step; fills its tiles.
+// Fills the tiles of a step with its coefficients and returns its loss.
 HWY_INLINE V SkipGramForward(const Step& step, int64_t cols, V lr,
                              float* tiles) {
   const int64_t m = step.num_contexts, pairs = (m + 1) / 2;
@@ -271,9 +274,10 @@ HWY_INLINE void SkipGramBackward(const Step& step, int64_t cols,
   }
 }
 
-// Calls f(c, n, lanes) for all columns from c on, n whole vectors of them at a
-// time (a constant, up to 8), the last ones maybe a part of one. A loop over
-// rows inside f is then run, and its end mispredicted, once in most cases.
+// Calls f(c, n, lanes) for consecutive groups of columns: n vectors from column
+// c on, where n is a compile-time constant of at most 8 and the last vector may
+// be partial. With so many columns per call, a loop over rows inside f usually
+// runs once and its exit is mispredicted once.
 template <class F>
 HWY_INLINE void ForColumns(int64_t cols, F f) {
   int64_t c = 0;
@@ -353,12 +357,13 @@ HWY_INLINE void CbowBackward(const Step& step, int64_t cols,
   });
 }
 
-// Rows of outputs are asked for so many steps ahead: in a large vocabulary they
-// come from the third-level cache or from memory, and a step is short.
+// The number of steps by which rows of outputs are prefetched ahead. In a large
+// vocabulary they come from the third-level cache or from memory, and a step is
+// short.
 constexpr int64_t kStepsAhead = 4;
 
-// Each step is prepared while the one before computes, where that waits for its
-// coefficients.
+// Runs the steps. The next step is prepared between the forward and backward
+// pass of the current one, while the latter waits for its coefficients.
 template <class Prepare, class Forward, class Backward>
 HWY_INLINE void Run(const WindowArgs& args, int64_t steps, Prepare prepare,
                     Forward forward, Backward backward) {

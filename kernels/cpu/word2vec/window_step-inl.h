@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a window is about and how it is prepared: the rows of its
-// contexts and outputs, each once, with their weights; and the memory of a
-// call.
+// The preparation of a window step: finds the distinct rows of its contexts and
+// outputs with their weights. Also the layout of the scratch memory of a call.
 
 // Per-target include guard, see hwy/foreach_target.h.
 #if defined(ONESTEP_KERNELS_CPU_WORD2VEC_WINDOW_STEP_INL_H_) == \
@@ -22,12 +21,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace onestep::cpu::HWY_NAMESPACE {
 
-// Outputs are done six at a time: their old and new values, a context and a
-// coefficient fill the registers of AVX2.
+// Outputs are processed in blocks of six: their old and new values, a context
+// and a coefficient fill the registers of AVX2.
 constexpr int64_t kBlock = 6;
-// Contexts go in pairs, which have 12 dots with a block. A tile of 16 floats
-// has those of the first context with outputs 0 to 3, of the second one, of
-// the first with outputs 4 and 5, of the second one, and four zeros.
+// Contexts are processed in pairs; a pair has 12 dot products with a block. A
+// tile of 16 floats holds, in this order, those of the first context with
+// outputs 0 to 3, of the second context with outputs 0 to 3, of the first with
+// outputs 4 and 5, of the second with outputs 4 and 5, and four zeros.
 constexpr int64_t kTile = 16;
 constexpr int64_t AtTile(int64_t context, int64_t output) {
   return output < 4 ? 4 * context + output : 4 + 2 * context + output;
@@ -37,20 +37,23 @@ constexpr int64_t RoundUp(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
-// What a step is about: each row once, with its weights. Tiles of weights are
-// alike for both contexts of a pair, those of masks for all outputs.
+// A prepared step: each distinct row once, with its weights. A tile of weights
+// has equal values for both contexts of a pair; a tile of masks has equal
+// values for all outputs of a block.
 struct Step {
-  float** contexts;      // [C]
-  float** outputs;       // [N], then rows of zeros to whole blocks
+  float** contexts;      // [C]: rows of `in`
+  float** outputs;       // [N]: rows of `out`, padded with rows of zeros to
+                         // full blocks
   const float** masks;   // a tile per pair of contexts
   const float* weights;  // a tile per block of outputs
-  const float* targets;  // weights times labels, likewise
-  float *own_masks, *own_weights, *own_targets;  // tiles for other than 0 and 1
-  float *mean_of, *spread;                       // [C], of CBOW
+  const float* targets;  // a tile per block of outputs: weights times labels
+  // Tiles of this step, used when the masks or weights are not all 0 or 1.
+  float *step_masks, *step_weights, *step_targets;
+  float *mean_of, *spread;  // [C], CBOW only
   int64_t num_contexts, num_blocks;
 };
 
-// The memory of a call.
+// The scratch memory of a call.
 struct Scratch {
   Scratch(void* memory, int64_t num_contexts, int64_t num_outputs, int64_t cols)
       : begin(static_cast<char*>(memory)), end(begin) {
@@ -60,9 +63,9 @@ struct Scratch {
       step.contexts = Take<float*>(num_contexts);
       step.outputs = Take<float*>(blocks * kBlock);
       step.masks = Take<const float*>(pairs);
-      step.own_masks = Take<float>(pairs * kTile);
-      step.own_weights = Take<float>(blocks * kTile);
-      step.own_targets = Take<float>(blocks * kTile);
+      step.step_masks = Take<float>(pairs * kTile);
+      step.step_weights = Take<float>(blocks * kTile);
+      step.step_targets = Take<float>(blocks * kTile);
       step.mean_of = Take<float>(num_contexts);
       step.spread = Take<float>(num_contexts);
     }
@@ -76,14 +79,14 @@ struct Scratch {
     old_contexts = Take<float>(num_contexts * cols);
   }
 
-  char *begin, *head_end, *end;  // the head is 0 when a call begins
-  Step steps[2];                 // the one at hand, and the next
-  float* ones;                   // the tiles of weights that are all 1,
-  float* positives;              // and of their targets without labels
-  float* zeros;                  // a row
-  float* tiles;         // dots, then coefficients, of a block's pairs each
-  float *mean, *error;  // CBOW: rows, of the contexts and its gradient
-  float* old_contexts;  // rows, where there is more than one block
+  char *begin, *head_end, *end;  // a call zeroes [begin, head_end) first
+  Step steps[2];                 // the current step and the next one
+  float* ones;                   // tiles of weights that are all 1,
+  float* positives;              // and their targets when there are no labels
+  float* zeros;                  // one row of zeros
+  float* tiles;  // dot products, then coefficients: a tile per block and pair
+  float *mean, *error;  // CBOW: the mean of the contexts, and its gradient
+  float* old_contexts;  // copies of the rows, used with more than one block
 
  private:
   template <typename T>
@@ -96,7 +99,7 @@ struct Scratch {
 
 // ---- the rows of a step -----------------------------------------------------
 
-// m where w is 1 m times and then 0; else -1.
+// Returns m if w is m ones followed by zeros, else -1.
 HWY_INLINE int64_t OnesThenZeros(const float* w, int64_t n) {
   const D d;
   int64_t ones = 0;
@@ -113,7 +116,7 @@ HWY_INLINE int64_t OnesThenZeros(const float* w, int64_t n) {
   return plain ? ones : -1;
 }
 
-// Whether an index is there twice.
+// Whether any index occurs more than once.
 HWY_INLINE bool HasRepeats(const int32_t* indices, int64_t n) {
   const D d;
   const hn::RebindToSigned<D> di;
@@ -121,7 +124,7 @@ HWY_INLINE bool HasRepeats(const int32_t* indices, int64_t n) {
   ForVectors(n, [&](int64_t i, auto lanes) HWY_ATTR {
     const V bits = lanes.Load(reinterpret_cast<const float*>(indices + i));
     const auto at = hn::BitCast(di, bits);
-    auto found = hn::Zero(di);  // minus as often as each is there
+    auto found = hn::Zero(di);  // minus the number of occurrences of each
     for (int64_t k = 0; k < n; ++k) {
       const auto same = hn::Eq(at, hn::Set(di, indices[k]));
       found = hn::Add(found, hn::VecFromMask(di, same));
@@ -132,9 +135,9 @@ HWY_INLINE bool HasRepeats(const int32_t* indices, int64_t n) {
   return repeats;
 }
 
-// Calls f(index, weight, target) for each index once, with the sums of the
-// weights, and of weights times label(i), of those that name it; not where the
-// weights are 0.
+// Calls f(index, weight, target) once for each distinct index of nonzero
+// weight. `weight` is the sum of the weights of all its occurrences, `target`
+// the sum of their weights times label(i).
 template <class Label, class F>
 HWY_INLINE void ForEachRow(const int32_t* indices, const float* weights,
                            int64_t n, Label label, F f) {
@@ -172,13 +175,14 @@ HWY_INLINE void PrefetchRow(const float* row, int64_t cols) {
 HWY_INLINE void PrefetchOutputs(const WindowArgs& args, int64_t t) {
   const int64_t n = args.num_outputs;
   for (int64_t k = t * n; k < t * n + n; ++k) {
-    // Of a path a part only; of negatives nearly all.
+    // Paths of hierarchical softmax are padded with outputs of weight 0;
+    // negative samples hardly ever have weight 0.
     if (args.labels != nullptr && args.weights[k] == 0) continue;
     PrefetchRow(args.out + args.outputs[k] * args.cols, args.cols);
   }
 }
 
-// Outputs of step t.
+// Fills in the outputs of step t.
 HWY_INLINE void PrepareOutputs(const WindowArgs& args, int64_t t,
                                const Scratch& scratch, Step& step) {
   const int64_t n = args.num_outputs, cols = args.cols;
@@ -195,28 +199,29 @@ HWY_INLINE void PrepareOutputs(const WindowArgs& args, int64_t t,
     while (count < n) add(indices[count]);
   } else {
     const float* const labels = args.labels;
-    step.weights = step.own_weights;
-    step.targets = step.own_targets;
+    step.weights = step.step_weights;
+    step.targets = step.step_targets;
     const auto label = [&](int64_t k) {
       if (labels != nullptr) return labels[t * n + k];
       return k < args.positives ? 1.0f : 0.0f;
     };
     ForEachRow(indices, weights, n, label,
                [&](int64_t index, float weight, float target) {
-                 SetOutput(step.own_weights, count, weight);
-                 SetOutput(step.own_targets, count, target);
+                 SetOutput(step.step_weights, count, weight);
+                 SetOutput(step.step_targets, count, target);
                  add(index);
                });
     for (int64_t k = count; k < RoundUp(count, kBlock); ++k) {
-      SetOutput(step.own_weights, k, 0);
-      SetOutput(step.own_targets, k, 0);
+      SetOutput(step.step_weights, k, 0);
+      SetOutput(step.step_targets, k, 0);
     }
   }
   while (count % kBlock != 0) step.outputs[count++] = scratch.zeros;
   step.num_blocks = count / kBlock;
 }
 
-// Masks of 1 for a pair, and for its first context alone.
+// Tiles of masks that are 1 for both contexts of a pair, or for the first
+// alone.
 HWY_ALIGN constexpr float kBoth[kTile] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 HWY_ALIGN constexpr float kFirst[kTile] = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1};
 
@@ -239,11 +244,11 @@ HWY_INLINE void PrepareSkipGram(const WindowArgs& args, int64_t t,
         indices, masks, n, [](int64_t) { return 0.0f; },
         [&](int64_t index, float mask, float) {
           step.contexts[m] = args.in + index * args.cols;
-          step.masks[m / 2] = step.own_masks + m / 2 * kTile;
-          SetContext(step.own_masks + m / 2 * kTile, m % 2, mask);
+          step.masks[m / 2] = step.step_masks + m / 2 * kTile;
+          SetContext(step.step_masks + m / 2 * kTile, m % 2, mask);
           ++m;
         });
-    if (m % 2 != 0) SetContext(step.own_masks + m / 2 * kTile, 1, 0);
+    if (m % 2 != 0) SetContext(step.step_masks + m / 2 * kTile, 1, 0);
   }
   step.num_contexts = m;
   PrepareOutputs(args, t, scratch, step);
@@ -259,8 +264,8 @@ HWY_INLINE void PrepareCbow(const WindowArgs& args, int64_t t,
     step.mean_of[m] = args.mask[j];
     step.spread[m++] = args.spread[j];
   }
-  // Words enter at the right end; the others are in the cache. To ask for all
-  // 2 window of them costs more than it saves: 3 % on Zen 5.
+  // New words enter a sliding window at its right end; the others are already
+  // in the cache. Prefetching all 2 * window rows is 3 % slower on Zen 5.
   for (int64_t j = std::max<int64_t>(0, m - 3); j < m; ++j) {
     PrefetchRow(step.contexts[j], args.cols);
   }

@@ -20,7 +20,7 @@ StepInfo MatMul(int64_t m, int64_t n, int64_t k) {
   info.label = "matmul";
   info.operands = {F32({m, k}), F32({k, n})};
   info.results = {F32({m, n})};
-  info.implementation = "cpu avx3";
+  info.implementation = "cpu AVX-512";
   info.flops = 2.0 * m * n * k;
   info.bytes = 4.0 * (m * k + k * n + m * n);
   return info;
@@ -113,7 +113,7 @@ TEST(CallOfTest, TheThreadsOfAChainAreAFamilyEach) {
 TEST(CallOfTest, AGatherDependsOnTheTableUnlessItWasFetchedAhead) {
   StepInfo info;
   info.op = "gather_convert";
-  info.implementation = "cpu avx3";
+  info.implementation = "cpu AVX-512";
   info.operands = {{DType::kU8, {1000, 20}}, {DType::kI32, {8}}};
   info.results = {F32({8, 20})};
   StepContext context;
@@ -126,7 +126,7 @@ TEST(CallOfTest, AGatherDependsOnTheTableUnlessItWasFetchedAhead) {
 TEST(CallOfTest, AProductOfNonzerosWorksForThemAlone) {
   StepInfo info;
   info.op = "sparse_outer";
-  info.implementation = "cpu avx3";
+  info.implementation = "cpu AVX-512";
   info.operands = {{DType::kI32, {8, 15}}, F32({8, 32})};
   info.results = {F32({20, 32})};
   info.flops = 2.0 * 8 * 32 * 4;  // 4 of 20 values

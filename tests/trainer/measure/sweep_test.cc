@@ -230,6 +230,18 @@ TEST_F(PeersTest, SecondsOfOtherWorkOrAnotherMachineAreRefused) {
           "want other libraries at one of --batches 32,64, got none");
 }
 
+// Files recorded by earlier versions have Highway's name for AVX-512.
+TEST_F(PeersTest, AnIsaRecordedAsAvx3IsAvx512) {
+  const auto peers =
+      PeersOnce([](Json& json) { json["machine"]["cpu"]["isa"] = "avx3"; });
+  if (HasAvx512()) {
+    EXPECT_OK(peers);
+  } else {
+    EXPECT_THAT(peers, StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr(R"(, got "AVX-512")")));
+  }
+}
+
 TEST_F(PeersTest, WhatElseDiffersIsNoted) {
   config_.optimizer.kind = OptimizerKind::kAdam;
   config_.optimizer.weight_decay = 0.01f;
