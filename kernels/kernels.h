@@ -5,8 +5,8 @@
 // for the tests both define these functions.
 // Tensors are f32, row-major and dense unless stated otherwise; labels and
 // indices are i32. A result may alias an operand where
-// compiler/ir/op_alias.cc says so. Kernels are deterministic: they sum in a
-// fixed order that depends only on the sizes.
+// the alias rules of compiler/ir/ops say so. Kernels are deterministic: they
+// sum in a fixed order that depends only on the sizes.
 #ifndef ONESTEP_KERNELS_KERNELS_H_
 #define ONESTEP_KERNELS_KERNELS_H_
 

@@ -11,7 +11,11 @@
 
 namespace onestep {
 
-enum class OptimizerKind : uint8_t { kSgd, kMomentum, kAdam, kAdamW };
+enum class OptimizerKind : uint8_t {
+#define OPTIMIZER(Kind, ...) k##Kind,
+#include "trainer/optimizers.def"
+#undef OPTIMIZER
+};
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::kSgd;
   float momentum = 0.9f;
@@ -37,7 +41,7 @@ struct Optimizer {
   float check_rate;
 };
 
-// A row for each optimizer, in the order in which help texts list them.
+// A row for each optimizer, those of optimizers.def.
 const std::vector<Optimizer>& AllOptimizers();
 
 const Optimizer& OptimizerOf(OptimizerKind kind);
