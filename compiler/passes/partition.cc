@@ -185,13 +185,14 @@ class Search {
     beam_ = std::move(next);
   }
 
-  // Whether every split axis has at least one element for each worker.
+  // Whether every split axis has at least one element for each worker. Values
+  // of more axes than `slice` can cut stay whole.
   bool Fits(const std::vector<Placement>& placements,
             const std::vector<const TensorType*>& types) const {
     for (size_t i = 0; i < placements.size(); ++i) {
       const Placement& p = placements[i];
       if (p.kind != Placement::kSplit) continue;
-      if (p.axis >= kSplitAxes) return false;
+      if (types[i]->rank() > kSplitAxes) return false;
       if (types[i]->dims[p.axis] < workers_) return false;
     }
     return true;

@@ -103,6 +103,24 @@ TEST(OpTest, AnActivationDoesNotLeakIntoTheNextPrimitive) {
   EXPECT_EQ(got, want);
 }
 
+TEST(OpTest, TheLoweringNamesTheOpsThatOnednnLacks) {
+  ASSERT_OK_AND_ASSIGN(Graph graph, ParseGraph(R"(graph {
+    %z = input f32[3,4]
+    %labels = input i32[3]
+    %0 = softmax(%z) : f32[3,4]
+    %1 = minus_one_hot(%0, %labels) : f32[3,4]
+    result y = %1
+  })"));
+  ASSERT_OK_AND_ASSIGN(const auto onednn,
+                       LowerToChain(graph, KernelChoice::kOnednn, 1));
+  EXPECT_THAT(onednn->lowering(),
+              testing::HasSubstr("1 own loops (no primitive: minus_one_hot)"));
+  ASSERT_OK_AND_ASSIGN(const auto loops,
+                       LowerToChain(graph, KernelChoice::kLoops, 1));
+  EXPECT_THAT(loops->lowering(),
+              testing::Not(testing::HasSubstr("no primitive")));
+}
+
 // What oneDNN has a primitive for, so that "one primitive per op" is no
 // accident of this machine's library.
 TEST(OpTest, OnednnRunsTheLargeOps) {

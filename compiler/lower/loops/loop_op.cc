@@ -59,13 +59,14 @@ cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next) {
           next->row_bytes};
 }
 
-Implementations LoopOp::Loop(std::function<absl::StatusOr<Call>()> make) const {
-  return {
-      {KernelSource::kLoop,
-       [make = std::move(make)]() -> absl::StatusOr<LoweredStep> {
-         ASSIGN_OR_RETURN(Call call, make());
-         return LoweredStep{std::move(call), absl::StrCat("cpu ", CpuIsa())};
-       }}};
+Implementations LoopOp::Loop(std::function<absl::StatusOr<Call>()> make,
+                             const char* note) const {
+  return {{KernelSource::kLoop,
+           [make = std::move(make), note]() -> absl::StatusOr<LoweredStep> {
+             ASSIGN_OR_RETURN(Call call, make());
+             return LoweredStep{std::move(call),
+                                absl::StrCat("cpu ", CpuIsa(), note)};
+           }}};
 }
 
 Implementations Lower(const LowerContext& context, Node& node) {

@@ -74,8 +74,10 @@ class LoopOp {
   int64_t models() const { return std::max<int64_t>(1, node_->models()); }
   std::optional<NextRows> next_rows() const;
 
-  // The loop that `make` builds, as the only implementation.
-  Implementations Loop(std::function<absl::StatusOr<Call>()> make) const;
+  // The loop that `make` builds, as the only implementation; `note` says more
+  // of it.
+  Implementations Loop(std::function<absl::StatusOr<Call>()> make,
+                       const char* note = "") const;
 
   // fn(begin, count) over the elements of the first result.
   template <typename Fn>

@@ -102,12 +102,13 @@ class OneByOne {
 }  // namespace
 
 Implementations OneModelAtATime(const LoopOp& op) {
-  return op.Loop([op]() -> absl::StatusOr<LoopOp::Call> {
+  const auto make = [op]() -> absl::StatusOr<LoopOp::Call> {
     ASSIGN_OR_RETURN(std::shared_ptr<OneByOne> loop, OneByOne::Create(op));
     return LoopOp::Call([loop, &chain = op.chain()] {
       if (absl::Status s = loop->Run(); !s.ok()) chain.Fail(std::move(s));
     });
-  });
+  };
+  return op.Loop(make, ", one model at a time");
 }
 
 }  // namespace onestep::loops

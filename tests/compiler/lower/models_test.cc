@@ -120,6 +120,25 @@ TEST(ModelsTest, ATeamOfMoreWorkersThanModelsIsRefused) {
                        HasSubstr("got 2 models and 3 workers")));
 }
 
+// An op whose row of ops.def does not say that its loop takes many models gets
+// that of one model for each, never the one over further columns.
+TEST(ModelsTest, OnlyOpsThatSaySoLowerAllModelsAtOnce) {
+  ASSERT_OK_AND_ASSIGN(Graph graph, ParseGraph(R"(graph {
+    %x = input 3xf32[2,5]
+    %0 = softmax(%x) : 3xf32[2,5]
+    %1 = add(%x, %0) : 3xf32[2,5]
+    result y = %1
+  })"));
+  ASSERT_FALSE(GetOpDef(OpKind::kSoftmax).Has(kModels));
+  ASSERT_TRUE(GetOpDef(OpKind::kAdd).Has(kModels));
+  ASSERT_OK_AND_ASSIGN(const auto chain,
+                       LowerToChain(graph, KernelChoice::kLoops, 1));
+  EXPECT_THAT(chain->steps()[0].implementation,
+              HasSubstr("one model at a time"));
+  EXPECT_THAT(chain->steps()[1].implementation,
+              testing::Not(HasSubstr("one model at a time")));
+}
+
 TEST(ModelsTest, TheirNodesUseNoLibrary) {
   TeamOptions options;
   options.workers = 2;

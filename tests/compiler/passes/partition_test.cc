@@ -44,6 +44,20 @@ Plan PlanOf(const Graph& graph, int workers) {
   return plan;
 }
 
+// A worker's part is cut out by `slice`, which takes one or two axes.
+TEST(PartitionTest, AValueOfThreeAxesStaysWhole) {
+  ASSERT_OK_AND_ASSIGN(const Graph graph, ParseGraph(R"(graph {
+    %x = input f32[4,5,6]
+    %w = param f32[4,5,6]
+    %0 = mul(%x, %w) : f32[4,5,6]
+    %1 = add(%w, %0) : f32[4,5,6]
+    update w = %1
+  })"));
+  const Plan plan = PlanOf(graph, 2);
+  EXPECT_EQ(plan.partition.homes.at("w"), Placement::Replicated());
+  EXPECT_EQ(plan.exchanges, 0);
+}
+
 TEST(PartitionTest, OneHiddenLayerNeedsOneExchange) {
   for (const int64_t batch : {1, 32, 128}) {
     for (const int workers : {2, 3, 8}) {
