@@ -53,12 +53,6 @@ std::optional<NextRows> LoopOp::next_rows() const {
   return *context_->next_rows;
 }
 
-cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next) {
-  if (!next || *next->indices == nullptr) return {nullptr, nullptr, 0, 0};
-  return {*next->table, *next->indices + next->first, next->count,
-          next->row_bytes};
-}
-
 Implementations LoopOp::Loop(std::function<absl::StatusOr<Call>()> make,
                              const char* note) const {
   return {{KernelSource::kLoop,

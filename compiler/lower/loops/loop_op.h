@@ -123,7 +123,12 @@ class LoopOp {
   Node* node_;
 };
 
-cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next);
+// What a loop prefetches in this call. Inline: every matmul of a step asks.
+inline cpu::RowPrefetch PrefetchOf(const std::optional<NextRows>& next) {
+  if (!next || *next->indices == nullptr) return {nullptr, nullptr, 0, 0};
+  return {*next->table, *next->indices + next->first, next->count,
+          next->row_bytes};
+}
 
 // The loop of one model, called for each model on values taken out for it.
 Implementations OneModelAtATime(const LoopOp& op);
