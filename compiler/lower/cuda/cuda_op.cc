@@ -12,18 +12,9 @@ namespace {
 
 using LowerFn = CudaKernel (*)(const CudaOp&);
 
-constexpr LowerFn kLowerFns[] = {
-#define OP(kind, text, min, max, results, traits, backends, attrs) \
-  [] {                                                             \
-    if constexpr (((backends)&kCuda) != 0) {                       \
-      return LowerFn{Lower##kind};                                 \
-    } else {                                                       \
-      return LowerFn{nullptr};                                     \
-    }                                                              \
-  }(),
-#include "compiler/ir/ops.def"
-#undef OP
-};
+#define ONESTEP_BACKEND kCuda
+#include "compiler/lower/lower_fns.inc"
+#undef ONESTEP_BACKEND
 
 }  // namespace
 

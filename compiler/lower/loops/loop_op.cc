@@ -10,18 +10,9 @@ namespace {
 
 using LowerFn = Implementations (*)(const LoopOp&);
 
-constexpr LowerFn kLowerFns[] = {
-#define OP(kind, text, min, max, results, traits, backends, attrs) \
-  [] {                                                             \
-    if constexpr (((backends)&kLoops) != 0) {                      \
-      return LowerFn{Lower##kind};                                 \
-    } else {                                                       \
-      return LowerFn{nullptr};                                     \
-    }                                                              \
-  }(),
-#include "compiler/ir/ops.def"
-#undef OP
-};
+#define ONESTEP_BACKEND kLoops
+#include "compiler/lower/lower_fns.inc"
+#undef ONESTEP_BACKEND
 
 }  // namespace
 

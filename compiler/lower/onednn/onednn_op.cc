@@ -11,18 +11,9 @@ namespace {
 
 using LowerFn = absl::StatusOr<OnednnCall> (*)(const OnednnOp&);
 
-constexpr LowerFn kLowerFns[] = {
-#define OP(kind, text, min, max, results, traits, backends, attrs) \
-  [] {                                                             \
-    if constexpr (((backends)&kOnednn) != 0) {                     \
-      return LowerFn{Lower##kind};                                 \
-    } else {                                                       \
-      return LowerFn{nullptr};                                     \
-    }                                                              \
-  }(),
-#include "compiler/ir/ops.def"
-#undef OP
-};
+#define ONESTEP_BACKEND kOnednn
+#include "compiler/lower/lower_fns.inc"
+#undef ONESTEP_BACKEND
 
 }  // namespace
 
