@@ -406,14 +406,14 @@ absl::Status Graph::Verify() const {
   std::set<std::string> names;
   int64_t models = 0;
   for (const auto& node : nodes_) {
-    const std::string op = node->op();
     for (const Value& v : node->operands) {
       if (!v || seen.count(v.node) == 0) {
-        return broken(op, " ", NameOf(node->result()),
+        return broken(node->op(), " ", NameOf(node->result()),
                       ": an operand is not defined before it");
       }
       if (v.index < 0 || v.index >= std::ssize(v.node->types)) {
-        return broken(op, ": operand ", NameOf(v), " has no such result");
+        return broken(node->op(), ": operand ", NameOf(v),
+                      " has no such result");
       }
     }
     if (node->def().Has(kLeaf)) {
