@@ -9,9 +9,9 @@
 namespace onestep {
 
 enum class CudaTier : uint8_t {
-  kAuto,        // the first of persistent, fused and library that takes the step
-  kLibrary,     // cuBLASLt's matmuls, a kernel of ours for every other op
-  kFused,       // three kernels: forward, loss, backward
+  kAuto,     // the first of persistent, fused and library that takes the step
+  kLibrary,  // cuBLASLt's matmuls, a kernel of ours for every other op
+  kFused,    // three kernels: forward, loss, backward
   kPersistent,  // one kernel for many steps
 };
 
